@@ -1,7 +1,6 @@
-// Writes docs/restore.svg, a picture of the terminal during a real restore. It needs a running `npm start`:
-// node infra/dev/picture.mjs
-// The command runs in a pseudo-terminal (`script`). All of its output is recorded with its time, and pauses are
-// shortened.
+// Writes docs/restore.svg, an animated picture of a terminal during a real restore: node infra/dev/picture.mjs, while
+// `npm start` runs. The command runs in a pseudo-terminal (`script`). Its output is recorded with the time of each
+// change, and long pauses are shortened.
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -32,7 +31,7 @@ const backup = ask('backups', 'list', site.id).backups.find(
 );
 const words = ['sites', 'restore', site.id, '--backup', backup.id];
 
-/** Runs the command in a pseudo-terminal and answers its question. Resolves with the screens that it showed. */
+/** Runs the command in a pseudo-terminal and types the name that it asks for. Resolves with the screens it showed. */
 function record() {
   const screens = [{ atMs: 0, lines: [''] }];
   const started = performance.now();
@@ -69,13 +68,13 @@ function record() {
   });
 }
 
-/** Escapes text for SVG. Spaces become no-break spaces, because SVG would merge several of them. */
+/** Escapes text for SVG. Spaces become no-break spaces, because SVG merges adjacent spaces. */
 const escaped = (text) =>
   text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/ /g, '\u00a0');
 
 /**
- * Draws one group of lines for each screen, shown at its time. The last screen stays visible, because some viewers do
- * not animate pictures.
+ * Draws a group of lines for each screen, visible from its time until the next screen. Without animation the picture
+ * shows the last screen, because some viewers do not animate pictures.
  */
 function draw(screens) {
   let seconds = 0.6;

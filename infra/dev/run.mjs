@@ -1,6 +1,5 @@
-// The entry of `npm start`, `npm test` and the other scripts. It needs only Node 20 and npm: it installs with the
-// pinned pnpm, builds, and starts the command's compiled program. It has no dependencies, because it runs before
-// anything is installed.
+// The entry of `npm start`, `npm test` and the other scripts: installs with the pinned pnpm, builds, and starts the
+// compiled program of the command. This file needs only Node 20 and npm, because it runs before anything is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -10,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 process.chdir(root);
 
-/** The program behind each command. `needs` lists the steps that must precede it. */
+/** The program of each command. `needs` lists the tasks that run before the program. */
 const commands = {
   start: { program: 'infra/dev/dist/start.js', needs: ['install', 'build'] },
   test: { program: 'infra/dev/dist/run-tests.js', needs: ['install', 'build'] },
@@ -33,13 +32,13 @@ const commands = {
   compose: { program: 'infra/dev/dist/compose.js', needs: ['install', 'build'] },
   helm: { program: 'infra/dev/dist/helm.js', needs: ['install', 'build'] },
   engines: { program: 'infra/dev/dist/engines.js', needs: ['install', 'build'] },
-  // `drydock` is built only when it was never built before, because a call of the API must not wait for a build.
+  // An existing `drydock` is not built again, so that a call of the API does not wait for a build.
   drydock: {
     program: 'packages/cli/dist/drydock.js',
     needs: fs.existsSync('packages/cli/dist/drydock.js') ? [] : ['install', 'build'],
   },
-  // The client and the command-line tool are generated from docs/openapi.json. So a build of everything needs that file
-  // first.
+  // A build of everything generates the client and `drydock` from docs/openapi.json. So the program that writes that
+  // file is built without them.
   errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'buildGateway'] },
   openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'buildGateway'] },
 };
@@ -61,21 +60,21 @@ const env = {
   CHECKPOINT_DISABLE: '1',
   PRISMA_HIDE_UPDATE_MESSAGE: '1',
   COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',
-  // Prisma's CLI downloads its schema engine unless this variable names an executable. Any executable will do, because
-  // generate, validate and format never run the engine.
+  // Prisma's CLI downloads its schema engine unless this variable names an executable file. The commands generate,
+  // validate and format never run the engine, so any executable is good enough.
   PRISMA_SCHEMA_ENGINE_BINARY: process.env.PRISMA_SCHEMA_ENGINE_BINARY ?? process.execPath,
 };
-// npm passes its settings on as npm_config_*, and pnpm would read them as its own.
+// npm passes its own settings on as npm_config_*. pnpm would read them as settings for pnpm.
 for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[name];
 
 const say = (line) => process.stderr.write(`${line}\n`);
 const secondsSince = (started) => ((performance.now() - started) / 1000).toFixed(1);
 
-/** The program that runs now. A signal to this process is passed on to it. */
+/** The child process that runs now, or null. */
 let running = null;
 let stoppedBy = null;
 
-/** Passes a signal on to the running program. This process ends when that program has ended. */
+/** Passes a signal on to the child process. This process ends when the child has ended. */
 function stop(signal) {
   stoppedBy ??= signal;
   if (running === null) process.exit(1);
@@ -83,7 +82,7 @@ function stop(signal) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal));
 
-// A killed npm passes no signal on. But this process then gets another parent.
+// An npm that is killed passes no signal on. This process notices its death by its own new parent.
 const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent && stoppedBy === null) stop('SIGTERM');
@@ -145,7 +144,8 @@ function installDigest() {
 }
 
 /**
- * Finds a pnpm of the pinned version: the installed copy, else one on the PATH with the same major version, else npx.
+ * Returns the command that runs pnpm: the copy in node_modules or the one on the PATH, if its major version is the
+ * pinned one. Otherwise npx fetches the pinned version.
  */
 function findPnpm() {
   const wanted = pnpmSpec.split('@')[1].split('.')[0];

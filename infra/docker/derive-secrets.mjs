@@ -1,10 +1,15 @@
-// Writes a file for every secret of docker-compose.yml, derived from one master key, to infra/docker/secrets.
-//   node infra/docker/derive-secrets.mjs [FOLDER]                          makes a master key, and prints it once
+// Writes a file for every secret of docker-compose.yml to FOLDER (by default infra/docker/secrets). The secrets are
+// derived from one master key.
+//   node infra/docker/derive-secrets.mjs [FOLDER]
+//     creates a master key and prints it once.
 //   DRYDOCK_MASTER_KEY=<64 hex digits> node infra/docker/derive-secrets.mjs [FOLDER]
-//   DRYDOCK_MASTER_KEY=<current>,<another> while the key is rotated (docs/operating.md): who accepts a secret is given both, who uses it the current one.
-//   POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) are where these are, when they are not the containers of docker-compose.yml.
-//   ADMIN_DATABASE_URL is a superuser's, when that Postgres was not made by docker-compose.yml.
-// A file for what you bring (a bucket's key, a cloud's token) is made empty, and left as it is when it exists.
+//     writes the same secrets again.
+//   DRYDOCK_MASTER_KEY=<current>,<other> node infra/docker/derive-secrets.mjs [FOLDER]
+//     is for a rotation of the key (docs/operating.md). A process that accepts a secret gets both values of the secret,
+//     and a process that uses the secret gets the current value.
+// POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) say where these servers are, if they are not the containers of
+// docker-compose.yml. ADMIN_DATABASE_URL is the superuser's URL of such a Postgres. The file of a secret that the
+// operator gives (the key of a bucket, the token of a cloud) is created empty. If it exists, it is not changed.
 import { createHash, hkdfSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -53,8 +58,9 @@ const masters = given?.split(',') ?? [randomBytes(32).toString('hex')];
 const deriveFrom = (master, label) =>
   Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
 /**
- * `<label>` is the value of the current master key, `<rotated label>` one of each, with commas between, or as
- * `>one >another` for Redis. `<fingerprint label>` names the login of the current value in Postgres.
+ * Derives the text for a placeholder of secrets.json. `<label>` becomes the secret that the current master key gives.
+ * `<rotated label>` becomes the secrets of all master keys: `one,other`, or `>one >other` in the configuration of
+ * Redis. `<fingerprint label>` becomes the part of the Postgres login's name that depends on the current secret.
  */
 function derive(label, kind, sign = '') {
   const values = masters.map((master) => deriveFrom(master, label));
@@ -62,9 +68,9 @@ function derive(label, kind, sign = '') {
   return sign + (kind === 'fingerprint' ? createHash('sha256').update(values[0]).digest('hex').slice(0, 8) : values[0]);
 }
 
-/** Values that an operator brings, instead of derived ones. */
+/** The values that an operator may give in place of derived ones, by file. */
 const brought = { 'create-databases.ADMIN_DATABASE_URL': process.env.ADMIN_DATABASE_URL };
-/** Addresses in URLs, by what secrets.json has in their place. */
+/** The addresses that an operator may give, by the text that secrets.json has in their place. */
 const addresses = { '@postgres:5432/': process.env.POSTGRES_ADDRESS, '@redis:6379': process.env.REDIS_ADDRESS };
 function placed(template) {
   let text = template;
@@ -74,15 +80,15 @@ function placed(template) {
   return text;
 }
 
-// No other user of this machine can enter the folder. A container sees only its own files. It does so as a user of its
-// own, so the files are readable by all.
+// Only this user can enter the folder. Docker mounts a container's own files into it, where the container's user reads
+// them, so every user may read the files themselves.
 fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
 fs.chmodSync(folder, 0o700);
 const templates = JSON.parse(fs.readFileSync(path.join(here, 'secrets.json'), 'utf8'));
 for (const [name, template] of Object.entries(templates)) {
   const file = path.join(folder, name);
   if (template === '' && fs.existsSync(file)) continue;
-  // A running container sees what is written into its file, and not a file that takes its place.
+  // The file is written in place. A running container would keep reading a replaced file.
   if (fs.existsSync(file)) fs.chmodSync(file, 0o644);
   fs.writeFileSync(
     file,

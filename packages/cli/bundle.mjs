@@ -1,7 +1,7 @@
-// Writes dist/drydock.js: the command with everything that it needs in one file, which needs only Node 20 to run.
+// Writes dist/drydock.js: the command `drydock` and all its libraries in one file. The file needs only Node 20.
 import fs from 'node:fs';
 import { build } from 'esbuild';
-// @boundaries-ignore It runs before anything is built.
+// @boundaries-ignore This script runs before anything is built.
 import { expectNoArguments } from '../../infra/dev/no-arguments.mjs';
 
 expectNoArguments('usage: node bundle.mjs\n  Writes dist/drydock.js, in packages/cli.');
@@ -15,7 +15,7 @@ await build({
   target: 'node20.19',
   format: 'cjs',
   conditions: ['drydock-src'],
-  // A file of half the size is read in half the time. Names stay, so that a stack trace can be read.
+  // A smaller file starts faster. Names are not shortened, so that a stack trace stays readable.
   minifyWhitespace: true,
   minifySyntax: true,
   legalComments: 'none',

@@ -1,8 +1,8 @@
-// Writes src/generated/contract.ts from docs/openapi.json: for each operation, what its command needs.
+// Writes src/generated/contract.ts: the facts about each operation of docs/openapi.json that its command needs.
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-// @boundaries-ignore It runs before anything is built.
+// @boundaries-ignore This script runs before anything is built.
 import { expectNoArguments } from '../../infra/dev/no-arguments.mjs';
 
 expectNoArguments('usage: node packages/cli/generate.mjs\n  Writes src/generated/contract.ts from docs/openapi.json.');
@@ -10,7 +10,7 @@ expectNoArguments('usage: node packages/cli/generate.mjs\n  Writes src/generated
 const here = path.dirname(fileURLToPath(import.meta.url));
 const document = JSON.parse(fs.readFileSync(path.join(here, '../../docs/openapi.json'), 'utf8'));
 
-/** A schema with its references filled in. A description that stands beside a reference takes precedence. */
+/** Replaces the references of a schema by their targets. A description beside a reference takes precedence. */
 function resolve({ $ref, ...rest }) {
   if ($ref === undefined) return rest;
   const target = $ref
@@ -20,7 +20,7 @@ function resolve({ $ref, ...rest }) {
   return { ...resolve(target), ...rest };
 }
 
-/** One value of a call. `steps` is the path to it in the URL's path, the query or the body. */
+/** Describes one value of a call. `steps` is the path to the value within `place`: path, query or body. */
 function fieldOf(place, steps, required, given) {
   const { description, default: standard, ...schema } = resolve(given);
   const choices = (schema.anyOf ?? [schema]).map(resolve);
@@ -28,12 +28,12 @@ function fieldOf(place, steps, required, given) {
   const [shape = {}] = choices.filter(({ type }) => type !== 'null');
   const isArray = shape.type === 'array';
   const { type = 'string', enum: ownValues } = isArray ? resolve(shape.items) : shape;
-  // A choice of values that also allows a free string is a free string.
+  // The contract may allow fixed values and any other string. The command then accepts every string.
   const values = choices.filter((choice) => choice.type === 'string').length > 1 ? undefined : ownValues;
   return { place, steps, type: [type].flat()[0], required, isArray, isNullable, values, standard, description };
 }
 
-/** The fields of a body. The fields of an object in the body are fields of their own. */
+/** Lists the fields of a body. An object within the body is replaced by its own fields. */
 const fieldsOf = (schema, steps = []) =>
   Object.entries(schema.properties ?? {}).flatMap(([name, given]) => {
     const own = resolve(given);
@@ -44,7 +44,7 @@ const fieldsOf = (schema, steps = []) =>
     return [fieldOf('body', at, required, given)];
   });
 
-/** The field of an answer that holds the items of a page. */
+/** Returns the name of the field with the items, if the answer is a page of a list. */
 function itemsOf(schema) {
   const { properties = {} } = schema;
   if (properties.page === undefined) return undefined;

@@ -1,9 +1,9 @@
-// Writes src/generated from docs/openapi.json: the types of all operations, and the method and path of each.
+// Writes src/generated from docs/openapi.json: the types of all operations, and each operation's method and path.
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import openapiTS, { astToString } from 'openapi-typescript';
-// @boundaries-ignore It runs before anything is built.
+// @boundaries-ignore This script runs before anything is built.
 import { expectNoArguments } from '../../infra/dev/no-arguments.mjs';
 
 expectNoArguments('usage: node packages/client/generate.mjs\n  Writes src/generated from docs/openapi.json.');

@@ -1,6 +1,8 @@
 const { transform } = require('./jest/transform.cjs');
 
-/** The checks of form, which `npm run check` runs. They only read files, so nothing has to be started before them. */
+/**
+ * The configuration for the tests that check the form of the tree. They need no set-up, because they only read files.
+ */
 module.exports = {
   rootDir: '../..',
   testEnvironment: 'node',

@@ -8,12 +8,12 @@ import { printRows } from './report';
 import { environmentOf, startBenchStack } from './stack';
 
 const samples = 400;
-/** How many of the first samples are not counted, because V8 has not compiled their code yet. */
+/** The first samples, which do not count: V8 has not yet compiled the code that they run. */
 const warmUps = 150;
 
 /**
- * Statements that insert the rows of a restore, copied from a restore that the service accepted. The statements run in
- * one transaction.
+ * The statements of the bare transaction. They write the rows that the service writes for an accepted restore; workflow
+ * and steps are copied from such a restore.
  */
 const bareStatements = [
   'SELECT id FROM sites WHERE id = $1::uuid FOR UPDATE',
@@ -23,9 +23,10 @@ const bareStatements = [
   "UPDATE sites SET status = 'restoring' WHERE id = $1::uuid",
   `INSERT INTO audit_outbox (id, org_id, mode, action, target, workflow_id) SELECT $4::uuid, org_id, mode::text, 'backup.restore', 'bench', $2::uuid FROM sites WHERE id = $1::uuid`,
 ];
+/** For each statement, the indices of the values that it uses: site, new workflow, model workflow, new audit entry. */
 const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0], [0, 1, 3]];
 
-/** Rewrites a statement's parameters to count from $1, because each statement uses only some of the values. */
+/** Renumbers the parameters of a statement from $1, because Postgres refuses a value that it does not use. */
 const renumber = (statement: string, used: readonly number[]): string =>
   statement.replace(/\$(\d)/g, (_, digit: string) => `$${used.indexOf(Number(digit) - 1) + 1}`);
 
@@ -35,8 +36,8 @@ export interface SiteCopy {
 }
 
 /**
- * Adds `count` sites to the database of hosting. Each site gets its own backup, because a site accepts one restore at a
- * time.
+ * Copies a site of the demo and its backup `count` times, in the database of hosting only. Each restore needs a site of
+ * its own, because a site accepts one restore at a time.
  */
 export async function copySites(stack: TestStack, pool: Pool, count: number): Promise<SiteCopy[]> {
   const [{ id: siteId } = { id: '' }] = stack.demo.sites;
@@ -60,7 +61,7 @@ export async function copySites(stack: TestStack, pool: Pool, count: number): Pr
   return made;
 }
 
-/** Returns the milliseconds until the gateway answers 202. */
+/** Requests a restore. Resolves with the milliseconds until the gateway answers 202. */
 export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: SiteCopy): Promise<number> {
   const startedMs = performance.now();
   const answer = await request(`${demo.base_url}/v1/sites/${siteId}/backups/restore`, {
@@ -74,8 +75,8 @@ export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: S
 }
 
 /**
- * Compares a restore that the gateway accepts with a bare transaction of the same inserts on the same database. The
- * worker is stopped, so that it uses no processor time.
+ * Compares the time until a restore is accepted with the time of a bare transaction that writes the same rows into the
+ * same database. The worker is frozen, so that it uses no processor time.
  */
 export async function benchAccept(): Promise<void> {
   const stack = await startBenchStack();

@@ -1,5 +1,5 @@
-// Packs or extracts one archive in a process of its own, so that the measured memory contains nothing else. Prints
-// JSON. With `serve` the process runs the commands that its parent sends.
+// Packs or extracts one archive in a process of its own, so that the measured memory contains nothing else. Prints the
+// time and the memory as JSON. With the argument `serve` it runs the commands that its parent process sends.
 import fs from 'node:fs';
 import path from 'node:path';
 import { directoryRoot, extract, folderSink, folderSource, pack, verifyArchive } from '@drydock/archive';
@@ -10,8 +10,8 @@ const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'ben
 const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
 
 /**
- * Returns the present resident memory and not its peak (VmHWM), because the peak may lie in the start-up. The goal
- * limits the growth over the idle process.
+ * Returns the present resident memory. The peak that Linux records (VmHWM) is not used, because it may lie in the start
+ * of the process, and the growth over the idle process is wanted.
  */
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 
@@ -27,8 +27,7 @@ async function run(command: string, archive: string, folder: string): Promise<vo
     });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
-    // A backup is complete only after all of it was read back and every MAC compared. So `take` also verifies the
-    // archive.
+    // Drydock completes a backup only after it has read the whole archive back and compared every MAC. So does `take`.
     if (command === 'take')
       await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;

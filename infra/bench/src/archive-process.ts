@@ -7,11 +7,11 @@ import { workerEnvironment } from './worker-environment';
 const answerSchema = z.object({ error: z.string().nullable() });
 
 /**
- * A process that packs and extracts one archive after the other, as a worker does. V8 then compiles the program's code
- * only once.
+ * A process that packs and extracts one archive after the other, as a worker does. V8 compiles its code only in the
+ * first runs.
  */
 export interface ArchiveProcess {
-  /** Returns how many seconds the command took. */
+  /** Runs a command of archive-child.ts. Resolves with the seconds that it took. */
   run(command: 'pack' | 'take' | 'extract', archive: string, folder: string): Promise<number>;
 }
 

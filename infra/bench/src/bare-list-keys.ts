@@ -1,5 +1,4 @@
-// The program that `list-keys` is compared with: only Express and Prisma, with exactly the query that the keys service
-// runs.
+// The peer of the benchmark `list-keys`: one process with only Express and Prisma, which runs the same query as keys.
 import path from 'node:path';
 import express from 'express';
 

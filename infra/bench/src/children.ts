@@ -15,7 +15,7 @@ export const freePort = (): Promise<number> =>
     server.on('error', reject);
   });
 
-/** Microseconds of processor time since the process started, or undefined where there is no /proc. */
+/** The processor time of a process since its start, in microseconds. Undefined on a system without /proc. */
 export type CpuTime = number | undefined;
 
 export interface Child {
@@ -59,7 +59,7 @@ export async function startChild(
 }
 
 /**
- * Linux reports processor time in hundredths of a second. This resolution is fine enough for a load of some seconds.
+ * Linux counts processor time in ticks of a hundredth of a second, which is precise enough for a load of some seconds.
  */
 const microsecondsPerTick = 10_000;
 
@@ -70,7 +70,7 @@ export function cpuTimeOf(pid: number | undefined): CpuTime {
   } catch {
     return undefined;
   }
-  // The program's name stands in brackets and may contain spaces. So the fields are counted from the closing bracket.
+  // The second field is the program's name in brackets, which may contain spaces. So the fields after it are counted.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
 }

@@ -15,10 +15,10 @@ const child = path.join(__dirname, 'archive-child.js');
 interface Peer {
   name: string;
   bin: string;
-  /** How many times faster Drydock must be than this peer. */
+  /** The ratio of speeds that Drydock must reach over this peer. Undefined for a peer without a goal. */
   bar?: number;
   prepare(folder: string, tree: string): Promise<unknown>;
-  /** Restores into `target`, which does not exist yet. */
+  /** Restores into the folder `target`, which does not exist yet. */
   restore(folder: string, tree: string, target: string): Promise<unknown>;
 }
 
@@ -79,12 +79,9 @@ const oursIn = (worker: ArchiveProcess): Peer => ({
 });
 
 interface Seconds {
-  /** Seconds until the program ended. */
+  /** The seconds until the program ended. */
   done: number;
-  /**
-   * Seconds until the restored files were also synced to the disk. This time depends mostly on the disk, which all
-   * tools share.
-   */
+  /** The seconds until the restored files were synced to the disk as well. They depend mostly on the disk. */
   synced: number;
 }
 
@@ -99,8 +96,8 @@ async function restoreOnce(peer: Peer, places: { folder: string; tree: string },
 }
 
 /**
- * Measures the extraction of 50,000 files by Drydock and by common tools. The tools take turns, so that changes of the
- * machine's speed affect all of them equally.
+ * Measures how fast Drydock and common tools extract 50,000 files. The tools take turns, so that a change of the
+ * machine's speed affects all of them.
  */
 export const benchExtraction = (): Promise<void> =>
   withWorkspace('extraction', (folder) =>
@@ -116,8 +113,7 @@ export const benchExtraction = (): Promise<void> =>
       for (const peer of all) await peer.prepare(folder, tree);
       const targets = await freshTargets(folder);
       const seconds = new Map<string, Seconds[]>();
-      // V8 compiles Drydock's code in the first round, so that round is not counted. A worker compiles only once in its
-      // life.
+      // The first round is not counted, because V8 compiles Drydock's code in it, as a worker does once in its life.
       for (let round = 0; round <= rounds; round += 1) {
         for (const peer of all) {
           const taken = await restoreOnce(peer, { folder, tree }, targets);
@@ -151,8 +147,8 @@ export const benchExtraction = (): Promise<void> =>
 const measuredSchema = z.object({ seconds: z.number(), idleMb: z.number(), grownMb: z.number() });
 
 /**
- * How far a worker grows over its idle size while it packs and extracts. The goal is at most 100 MB for any number of
- * files.
+ * Measures by how much a process grows over its idle size while it packs and extracts. The goal is at most 100 MB,
+ * whatever the number of files is.
  */
 export const benchMemory = async (): Promise<void> => {
   const rows: Row[] = [];

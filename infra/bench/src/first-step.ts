@@ -21,7 +21,9 @@ const fragments = ['tables.sql', 'workflow.sql'].map((name) =>
   path.resolve(__dirname, '../../../packages/workflow/prisma', name),
 );
 
-/** Returns the milliseconds from the commit of the accepting transaction to the first line of the first step. */
+/**
+ * Returns, for each sample, the milliseconds from the commit that accepts a workflow to the start of its first step.
+ */
 async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<number[]> {
   const pool = new Pool({ connectionString: databaseUrl });
   for (const file of fragments) await pool.query(fs.readFileSync(file, 'utf8'));
@@ -74,8 +76,8 @@ async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<numb
 }
 
 /**
- * Compares the time from accepting to the first step with the time from BullMQ's `add` to the job's start, on each
- * backend. The databases write durably, as in production.
+ * Compares, on each backend of the queue, the time from acceptance to the first step with the time from BullMQ's `add`
+ * to the start of the job. The databases write durably, as in production.
  */
 export const benchFirstStep = (): Promise<void> =>
   withWorkspace('first-step', async (folder) => {
@@ -91,7 +93,7 @@ export const benchFirstStep = (): Promise<void> =>
       const ours = median(
         await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl),
       );
-      // In every row a higher ratio must be better. So the ratio is the allowed time divided by the measured time.
+      // A higher ratio must be better, as in every table. So the ratio is the allowed time over the measured time.
       const allowed = backend === 'Redis' ? 8 : 4;
       rows.push({
         what: `accepted (committed) to first step on ${backend}, p50 (at most ${allowed} times)`,
@@ -107,8 +109,8 @@ export const benchFirstStep = (): Promise<void> =>
       rows,
       `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`,
     );
-    // The servers stop only when this process ends, because BullMQ's Postgres backend keeps a connection for a moment
-    // after its close.
+    // The servers are not stopped here but end with this process. BullMQ's backend for Postgres keeps a connection for
+    // a moment after its close, and a stop would break that connection.
   });
 
 async function createDatabase(adminUrl: string, name: string): Promise<string> {

@@ -6,7 +6,7 @@ import { type Load, type LoadResult, runLoad } from './load';
 import { median } from './measure';
 import { type Row, say } from './report';
 
-/** The supervisor and docker-compose.yml start the gateway with these flags. The gateway's peers get the same flags. */
+/** The flags with which every deployment starts the gateway. The peers of the gateway get the same flags. */
 const flags = ['--max-semi-space-size=64'];
 const peersScript = path.join(__dirname, 'gateway-peers.js');
 const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/preload.js');
@@ -17,11 +17,12 @@ function token(): string {
   return unsigned + crcOf(unsigned);
 }
 
-/** The collectors of telemetry: one answers at once, one after 2 s, and one never. */
+/** A collector of telemetry that answers at once, after 2 s, or never. */
 type CollectorRole = 'collector' | 'slow-collector' | 'hanging-collector';
 
 /**
- * Starts the processes that are compared. All share one trivial upstream and one keys service. `stop` ends all of them.
+ * Returns functions that start the processes to compare. All processes share one trivial upstream and one stub of keys.
+ * `stop` ends them all.
  */
 export async function startArena() {
   const started: Child[] = [];
@@ -50,8 +51,8 @@ export async function startArena() {
         ...(process.env['REDIS_URL'] === undefined ? {} : { REDIS_URL: process.env['REDIS_URL'] }),
         ...env,
       },
-      // The gateway is started with the telemetry preload, like every process of Drydock. Without a collector the
-      // preload loads nothing of the SDK.
+      // Every process of Drydock is started with the telemetry preload. Without the address of a collector the preload
+      // does not load OpenTelemetry's SDK.
       { path: '/healthz', flags: ['--require', telemetryPreload] },
     );
   const startPeer = (role: string): Promise<Child> => start(peersScript, { ROLE: role, UPSTREAM: upstream.url });
@@ -61,15 +62,15 @@ export async function startArena() {
 }
 
 /**
- * Loads each contestant once in each round. The order rotates, so that no contestant is always first. Resolves with the
- * results of each contestant, by round.
+ * Puts load on each contestant once in each round. The order rotates, so that no contestant is always first. Resolves
+ * with the results of each contestant, in the order of the rounds.
  */
 export async function compare(
   contestants: ReadonlyMap<string, Child>,
   rounds: number,
 ): Promise<Map<string, LoadResult[]>> {
   const results = new Map<string, LoadResult[]>([...contestants.keys()].map((name) => [name, []]));
-  // V8 compiles hot code for several seconds, so the first load is not counted.
+  // The first load is not counted, because V8 compiles hot code for several seconds.
   for (const child of contestants.values()) await loadOnce(child);
   for (let round = 0; round < rounds; round += 1) {
     const order = [...contestants];
@@ -83,7 +84,7 @@ export async function compare(
   return results;
 }
 
-/** The row has the median of the rounds' ratios. Each ratio compares two results of the same round. */
+/** Compares two contestants. The ratio of the row is the median of the ratios of the rounds. */
 export function rowOf(
   results: ReadonlyMap<string, readonly LoadResult[]>,
   what: string,
@@ -106,7 +107,7 @@ export function rowOf(
   };
 }
 
-/** Calls the gateway, or a peer, for some seconds. */
+/** Puts load on the gateway or a peer for some seconds. */
 export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUpSeconds'> = {}): Promise<LoadResult> =>
   runLoad(
     { url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` }, ...durations },
@@ -114,8 +115,8 @@ export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUp
   );
 
 /**
- * The median of each figure. Other work on the machine changes the requests per second, but hardly the processor time,
- * so both figures are needed.
+ * Returns the median of each figure. Requests per second are those of this machine at this moment; other work on the
+ * machine hardly changes the processor time of a request.
  */
 function middle(results: readonly LoadResult[]): LoadResult {
   const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));

@@ -1,5 +1,5 @@
-// One of the processes of the gateway's benchmarks, chosen by ROLE: the trivial upstream, a keys service that knows one
-// answer, a bare proxy, or a collector of telemetry.
+// A process for the benchmarks of the gateway. ROLE chooses the trivial upstream, a stub of keys that accepts every
+// key, a bare proxy, or a collector of telemetry.
 import http from 'node:http';
 import express from 'express';
 import { createProxyServer } from 'http-proxy-3';
@@ -25,10 +25,7 @@ const answering =
     response.end(bytes);
   };
 
-/**
- * Accepts spans and metrics and discards them. The answer follows after `answerMs` milliseconds. With null there is no
- * answer.
- */
+/** Discards spans and metrics. Answers after `answerMs` milliseconds, or never if `answerMs` is null. */
 const collecting =
   (answerMs: number | null): http.RequestListener =>
   (request, response) => {
@@ -44,7 +41,7 @@ const roles: Record<string, () => http.RequestListener> = {
   upstream: () => answering(body),
   keys: () => answering(verification),
   collector: () => collecting(0),
-  // The delay must be shorter than 3 s, after which a process stops waiting for a collector.
+  // A process of Drydock waits at most 3 s for a collector. So it waits for this one.
   'slow-collector': () => collecting(2_000),
   'hanging-collector': () => collecting(null),
   'http-proxy-3': () => {

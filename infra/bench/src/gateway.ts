@@ -3,8 +3,8 @@ import { compare, rowOf, startArena } from './gateway-arena';
 import { printRows } from './report';
 
 /**
- * Compares the gateway, which authenticates, limits and signs, with proxies that only pass requests on. All use the
- * same trivial upstream.
+ * Compares the gateway with proxies before the same trivial upstream. The gateway authenticates, limits and signs each
+ * request; the proxies only pass it on.
  */
 export async function benchGateway(): Promise<void> {
   const rounds = 3;

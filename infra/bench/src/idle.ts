@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { say } from './report';
 import { startBenchStack } from './stack';
 
-const settleSeconds = 180;
+const waitSeconds = 180;
 const measuredSeconds = 60;
-/** The most memory and processor time that all processes together may use while no request arrives. */
+/** The goals: the most memory, and percent of a core, that all processes together may use while no request arrives. */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
 
 interface Member {
@@ -13,11 +13,11 @@ interface Member {
   parent: number;
   name: string;
   /**
-   * Memory in kB. A page that processes share is divided among them, so the sum over all processes is the machine's
-   * real use.
+   * Proportional set size in kB. Linux divides a page that several processes share among them, so the sum over all
+   * processes is the memory that they really use.
    */
   pss: number;
-  /** Hundredths of a second of processor time since the process started. */
+  /** Processor time since the process started, in hundredths of a second. */
   ticks: number;
 }
 
@@ -36,7 +36,7 @@ function readMember(pid: number): Member | null {
     read(`/proc/${pid}/cmdline`),
   ];
   if (stat === null || rollup === null || command === null) return null;
-  // The program's name stands in brackets and may contain spaces. So the fields are counted from the closing bracket.
+  // The second field is the program's name in brackets, which may contain spaces. So the fields after it are counted.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     pid,
@@ -47,7 +47,7 @@ function readMember(pid: number): Member | null {
   };
 }
 
-/** Returns the supervisor and all its descendants. */
+/** Returns the supervisor and all its descendants, by pid. */
 function readFamily(supervisor: number): Map<number, Member> {
   const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const members = all.flatMap((pid) => readMember(Number(pid)) ?? []);
@@ -60,12 +60,12 @@ function readFamily(supervisor: number): Map<number, Member> {
   return new Map(members.filter(({ pid }) => family.has(pid)).map((member) => [member.pid, member]));
 }
 
-/** Measures `npm start` while nothing happens: memory and processor time, by process. */
+/** Measures the memory and processor time of each process of `npm start` while no request arrives. */
 export async function benchIdle(): Promise<void> {
   const stack = await startBenchStack({ environment: { WORKFLOW_SWEEP_MS: '', WORKFLOW_LEASE_SECONDS: '' } });
   try {
-    say(`waiting ${settleSeconds} s for the demo's work to end`);
-    await sleep(settleSeconds * 1_000);
+    say(`waiting ${waitSeconds} s for the demo's work to end`);
+    await sleep(waitSeconds * 1_000);
     const before = readFamily(stack.supervisorPid);
     await sleep(measuredSeconds * 1_000);
     const after = readFamily(stack.supervisorPid);

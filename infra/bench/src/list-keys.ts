@@ -10,7 +10,7 @@ import { environmentOf, startBenchStack } from './stack';
 const rounds = 3;
 const keys = 100;
 
-/** Makes more keys than a page of the list has. */
+/** Mints more keys than a page of the list has. */
 export async function addKeys({ base_url, live_key }: TestStack['demo']): Promise<void> {
   const headers = { authorization: `Bearer ${live_key}`, 'content-type': 'application/json' };
   for (let number = 0; number < keys; number += 1) {
@@ -21,8 +21,8 @@ export async function addKeys({ base_url, live_key }: TestStack['demo']): Promis
 }
 
 /**
- * Compares `GET /v1/api-keys` through gateway and service with the same query in one process that has only Express and
- * Prisma. Both use the same database.
+ * Compares `GET /v1/api-keys` through the gateway and keys with the same query in a bare process of Express and Prisma.
+ * Both use the same database.
  */
 export async function benchListKeys(): Promise<void> {
   const stack = await startBenchStack();

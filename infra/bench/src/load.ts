@@ -11,13 +11,15 @@ export interface Load {
 
 export interface LoadResult {
   requestsPerSecond: number;
-  /** Processor time for one request, over all threads of the loaded process. Undefined where there is no /proc. */
+  /**
+   * The processor time of a request, over all threads of the server. Undefined if `cpuOf` was not given or cannot tell.
+   */
   cpuMicroseconds: number | undefined;
   p50Ms: number;
   p99Ms: number;
 }
 
-/** Puts load on a server for `seconds`, after a warm-up. Throws if any answer was not 2xx. */
+/** Puts load on a server: first the warm-up, then the measured seconds. Throws if a measured answer is not 2xx. */
 export async function runLoad(
   { url, headers = {}, connections = 32, seconds = 5, warmUpSeconds = 2 }: Load,
   cpuOf?: () => CpuTime,

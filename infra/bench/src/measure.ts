@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** Returns the middle of an odd number of measurements. */
+/** Returns the median. Of an even number of values it returns the higher of the two in the middle. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   const middle = sorted[Math.floor(sorted.length / 2)];
@@ -15,7 +15,9 @@ export interface Command {
   env?: Record<string, string>;
 }
 
-/** Returns the seconds from a command's start to its end. Rejects with the command's output when it fails. */
+/**
+ * Runs a command. Resolves with its seconds and its output. Rejects with the end of its output if the command fails.
+ */
 export function timeCommand({ bin, args, cwd, env }: Command): Promise<{ seconds: number; output: string }> {
   return new Promise((resolve, reject) => {
     const started = performance.now();

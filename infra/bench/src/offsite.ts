@@ -13,7 +13,7 @@ import { freshTargets, withWorkspace } from './workspace';
 
 const files = 20_000;
 const rounds = 5;
-/** One file in a hundred changes between two backups. */
+/** One file in this many changes between two copies. */
 const changedEvery = 100;
 
 const storageSchema = z.object({
@@ -52,7 +52,7 @@ async function call({ base, token }: Site, method: 'GET' | 'POST' | 'PUT', targe
   return { json: JSON.parse(text) as unknown, location: String(answer.headers['location'] ?? '') };
 }
 
-/** Starts a workflow on the site and waits until it ends. */
+/** Starts a workflow on the site and waits until it has succeeded. `rest` is the end of the request's path. */
 async function carry(site: Site, rest: string, body: object): Promise<Workflow> {
   const { location } = await call(site, 'POST', site.path + rest, body);
   for (;;) {
@@ -67,11 +67,11 @@ async function carry(site: Site, rest: string, body: object): Promise<Workflow> 
 const secondsBetween = (from: string, to: string | null | undefined): number =>
   (Date.parse(to ?? '') - Date.parse(from)) / 1000;
 
-/** Returns the time from the 202 to the end of the step `thaw`, after which visitors see the restored site. */
+/** Returns the seconds from acceptance to the end of the step `thaw`, after which visitors see the restored site. */
 const secondsUntilLive = ({ created_at: from, steps }: Workflow): number =>
   secondsBetween(from, steps.find(({ name }) => name === 'thaw')?.finished_at);
 
-/** Prints how long each step took, to show which step could be made faster. */
+/** Prints the seconds of each step, which show where the time goes. */
 function sayStages(what: string, { created_at: from, steps }: Workflow): void {
   let before = from;
   const parts = steps.map(({ name, finished_at: at }) => {
@@ -136,20 +136,20 @@ async function measureRestores(site: Site, repository: Restic, folder: string, m
   await carry(site, '/offsite/copies', { kind: 'full' });
   const [backup] = backupsSchema.parse((await call(site, 'GET', `${site.path}/backups`)).json).backups;
   const [copy] = copiesSchema.parse((await call(site, 'GET', `${site.path}/offsite`)).json).copies;
-  // Syncs the disk, so that a measurement does not include the writes of an earlier measurement.
-  const settle = () => timeCommand({ bin: 'sync', args: ['-f', folder] });
+  // A measurement must not include the writes of the one before.
+  const syncDisk = () => timeCommand({ bin: 'sync', args: ['-f', folder] });
   for (let round = 0; round < rounds; round += 1) {
-    await settle();
+    await syncDisk();
     const fromBackup = await carry(site, '/backups/restore', { backup_id: backup?.id });
-    await settle();
+    await syncDisk();
     const fromCopy = await carry(site, '/offsite/restore', { copy_id: copy?.id });
     sayStages('local', fromBackup);
     sayStages('offsite', fromCopy);
     local.push(secondsUntilLive(fromBackup));
     offsite.push(secondsUntilLive(fromCopy));
-    await settle();
+    await syncDisk();
     resticCached.push(await repository.restore(['restore', 'latest'], path.join(folder, `cached-${round}`)));
-    await settle();
+    await syncDisk();
     restic.push(await repository.restore(['--no-cache', 'restore', 'latest'], path.join(folder, `uncached-${round}`)));
     const peers = `restic ${seconds(restic)}, with its cache ${seconds(resticCached)}`;
     say(`round ${round + 1}: local ${seconds(local)}, offsite ${seconds(offsite)}, ${peers}`);
@@ -181,11 +181,11 @@ function rowsOf(measured: Measured, size: string): Row[] {
   ];
 }
 
-/** Compares the off-site copies and restores of a whole Drydock with those of restic, on the same S3 server. */
+/** Compares copies and restores of a whole Drydock with those of restic, in the same S3 storage. */
 export const benchOffsite = (): Promise<void> =>
   withWorkspace('offsite', async (folder) => {
     if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
-    // The data folder lies on a new file system, because creating files is slower soon after other files were deleted.
+    // The data folder is on a new file system. On a used one, files are created more slowly after a mass delete.
     const targets = await freshTargets(folder);
     fs.chmodSync(folder, 0o711);
     const home = await targets.fresh();

@@ -1,5 +1,5 @@
-// A peer of the `pages` benchmark, chosen by ROLE: a bare express.static, or a bare Express app that renders the rows
-// of the same query through a connection pool.
+// A peer for the benchmark `pages`. ROLE chooses a bare express.static, or a bare Express app that renders the rows of
+// the same query through a connection pool.
 import express from 'express';
 import pg from 'pg';
 

@@ -41,8 +41,8 @@ interface ServedSite {
 }
 
 /**
- * Creates two sites on the site host that was built in the checkout `tree`. The first site has a style sheet and a page
- * of rows, and the second site has an application.
+ * Creates two sites at the site agent `host`, which was built in the checkout `tree`. The first site has a style sheet
+ * and a page of rows. The second site has an application.
  */
 async function makeSite(
   tree: string,
@@ -82,9 +82,9 @@ async function fillDatabase(connectionString: string): Promise<void> {
 }
 
 /**
- * Measures a static file, a page of rows and an application on a site host. The file and the page are compared with a
- * bare peer that has the same bytes and the same query. DRYDOCK_BENCH_TREE names another built checkout, whose site
- * host is measured alternately.
+ * Measures how fast a site agent serves a static file, a page of rows and an application. For the file and the page
+ * there is a bare peer with the same bytes and the same query. DRYDOCK_BENCH_TREE may name another built checkout,
+ * whose site agent is measured in the same rounds.
  */
 export async function benchPages(): Promise<void> {
   await withWorkspace('pages', async (folder) => {
@@ -141,8 +141,8 @@ export async function benchPages(): Promise<void> {
 }
 
 /**
- * Returns a URL that logs in to the site's database as the cluster's superuser. The peer uses the URL to connect
- * directly, without the site's endpoint.
+ * Returns a URL of the site's database for the superuser of the cluster. The peer thus connects to Postgres directly,
+ * and not through the site agent.
  */
 async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   const admin = new pg.Client({ connectionString: adminUrl });
@@ -153,7 +153,7 @@ async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   return Object.assign(new URL(adminUrl), { pathname: `/${found[0]?.datname ?? ''}` }).href;
 }
 
-/** Loads all contestants once in each round. The first contestant is Drydock. */
+/** Puts load on each contestant once in each round, and prints the rows. The first contestant is Drydock. */
 async function compare(
   what: string,
   bar: number,

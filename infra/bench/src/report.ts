@@ -3,7 +3,7 @@ export interface Row {
   ours: string;
   peer: string;
   peerValue: string;
-  /** How many times better Drydock is than the peer. A higher ratio is better in every row. */
+  /** How many times better Drydock is than the peer, or than the goal allows. A higher ratio is better in every row. */
   ratio: number;
   /** The goal for the ratio. Undefined for a row without a goal. */
   bar?: number;
@@ -14,7 +14,7 @@ const verdict = (row: Row): string => {
   return row.ratio >= row.bar ? `ok (bar ${row.bar})` : `MISSED (bar ${row.bar})`;
 };
 
-/** Prints a table in Markdown, so that it can be copied into docs/benchmarks.md. */
+/** Prints a table in Markdown, which can be copied into docs/benchmarks.md. */
 export function printRows(title: string, rows: readonly Row[], note = ''): void {
   const lines = [`### ${title}`, '', '| what | ours | peer | peer | ratio | |', '|---|---|---|---|---|---|'];
   for (const row of rows) {

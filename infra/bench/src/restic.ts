@@ -8,7 +8,7 @@ interface ObjectStorage {
   secret_access_key: string;
 }
 
-/** A restic repository on S3 storage. Its cache lies in `folder`. */
+/** A restic repository in S3 storage, with its cache below `folder`. */
 export class Restic {
   private readonly environment: Record<string, string>;
 
@@ -22,14 +22,14 @@ export class Restic {
     };
   }
 
-  /** Returns how many seconds the command took. */
+  /** Runs a command of restic. Resolves with the seconds that it took. */
   async run(args: readonly string[], cwd?: string): Promise<number> {
     const { environment: env } = this;
     return (await timeCommand({ bin: 'restic', args: ['-q', ...args], env, ...(cwd === undefined ? {} : { cwd }) }))
       .seconds;
   }
 
-  /** Returns the seconds of a restore into `target`, including the sync to disk. */
+  /** Restores into `target` and syncs the files to the disk. Resolves with the seconds of both. */
   async restore(command: readonly string[], target: string): Promise<number> {
     const restored = await this.run([...command, '--target', target]);
     return restored + (await timeCommand({ bin: 'sync', args: ['-f', target] })).seconds;

@@ -13,7 +13,7 @@ const madeSchema = z.looseObject({ id: z.string() });
 
 type Call = (path: string, body?: object) => Promise<unknown>;
 
-/** Creates a board column that has `cards` cards and one archived card. */
+/** Creates a column with `cards` cards and one archived card. Returns the path of the archived card. */
 async function fill(call: Call, pool: Pool, boardPath: string, cards: number): Promise<string> {
   const column = madeSchema.parse(await call(`${boardPath}/columns`, { name: `${cards} cards` }));
   const card = madeSchema.parse(await call(`${boardPath}/cards`, { column_id: column.id, title: 'the one' }));
@@ -28,8 +28,8 @@ async function fill(call: Call, pool: Pool, boardPath: string, cards: number): P
 }
 
 /**
- * Measures the p50 of a card's restore through the gateway, alternately in a column of ten cards and in one of ten
- * thousand. The number of cards in the column must not matter.
+ * Measures how long the restore of a card through the gateway takes, by turns in a column of ten cards and in a column
+ * of ten thousand. The number of cards must not matter.
  */
 export async function benchRestoreCard(): Promise<void> {
   const stack = await startBenchStack();

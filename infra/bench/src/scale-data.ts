@@ -1,9 +1,9 @@
-// Lets Postgres itself generate the history of a large installation, because inserts through a client would take too
+// Generates the history of a large installation by SQL within Postgres, because inserts through a client would take too
 // long.
 import type pg from 'pg';
 import { say } from './report';
 
-/** The share of the full amount of data. A small DRYDOCK_BENCH_SCALE is for trying out the benchmark itself. */
+/** The share of the full amount of data. A smaller share than 1 is for trying out the benchmark itself. */
 const share = Number(process.env['DRYDOCK_BENCH_SCALE'] ?? '1');
 const count = (whole: number): number => Math.ceil(whole * share);
 export const sizes = {
@@ -16,15 +16,16 @@ export const sizes = {
 };
 
 const org = (number: string): string => `('01900000-0000-7000-8000-' || lpad(to_hex(${number}), 12, '0'))::uuid`;
-/** Returns SQL for a UUIDv7 of the moment `at`, with a hash as its random part. */
+/** Returns SQL for a UUIDv7 of the moment `at`. A hash of `seed` takes the place of its random part. */
 const idAt = (at: string, seed: string): string =>
   `(lpad(to_hex((extract(epoch FROM ${at}) * 1000)::bigint), 12, '0') || '7' || substr(md5(${seed}), 1, 3) || '8' || substr(md5(${seed}), 4, 15))::uuid`;
 const series = (name: string, length: number): string => `generate_series(1, ${length}) AS ${name}`;
 
 /**
- * Each site has backups of ten days, and each backup is kept for eight days. A fifth of the backups has expired and was
- * removed, some of it an hour ago. The backups of one hour expire now, and the backups of another hour are removed now.
- * The backups of half a day are still locked. The sites of one sweep are due for a backup now.
+ * The statements that fill the database of hosting. Each site has backups of the last ten days, and a backup is kept
+ * for eight days. So about a fifth of the backups has expired, and most of these are removed. The backups of one hour
+ * must expire now, and those of another hour must be removed now. The backups of half a day have expired but are still
+ * locked. One site in 36 is due for a backup now.
  */
 const hostingScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   [
@@ -110,8 +111,8 @@ const keysScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
 ];
 
 /**
- * Fills an empty database of the service. The indexes are dropped and created again after the inserts, because inserts
- * without indexes are faster.
+ * Fills an empty database of the service. The indexes are dropped before the inserts and created again afterwards,
+ * which is faster.
  */
 export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys'): Promise<void> {
   await client.query("SET maintenance_work_mem = '256MB'; SET work_mem = '128MB'");
@@ -127,6 +128,6 @@ export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys
   }
   await client.query('RESET session_replication_role');
   for (const { definition } of indexes) await client.query(definition);
-  // Postgres needs fresh statistics, because it plans queries differently without them.
+  // Without fresh statistics Postgres would choose other plans than in a real installation.
   await client.query('VACUUM ANALYZE');
 }

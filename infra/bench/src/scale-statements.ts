@@ -4,14 +4,15 @@ import { median } from './measure';
 interface Statement {
   text: string;
   calls: number;
-  /** Milliseconds of each call, as measured by the caller. */
+  /** The milliseconds of each call, from the call of pg to its result. */
   ms: number[];
   rows: number;
+  /** The indexes by which the statement finds its rows, and the tables that it reads whole. */
   plan: string;
 }
 
 export interface Recorder {
-  /** Runs `work` and returns what its statements cost, the most expensive first. */
+  /** Runs `work`. Resolves with its statements, the slowest first. */
   record(work: () => Promise<unknown>): Promise<Statement[]>;
 }
 
@@ -38,8 +39,8 @@ const isStatement = ({ text }: Asked): boolean => /^\s*\(?\s*(select|with|insert
 type Query = (this: pg.Client, ...args: unknown[]) => unknown;
 
 /**
- * Records every statement of this process. The recorder replaces the method of pg.Client, because both Prisma and plain
- * pg use that client.
+ * Creates a recorder for the statements of this process. It replaces the method `query` of pg.Client, because Prisma
+ * and plain pg both use that class.
  */
 export function createRecorder(): Recorder {
   const prototype = pg.Client.prototype as unknown as { query: Query };
@@ -97,5 +98,5 @@ export function createRecorder(): Recorder {
   };
 }
 
-/** `median` takes only an odd number of values. So this function leaves out the first of an even number of values. */
+/** Returns the median. Of an even number of values the first is left out, so that one value is in the middle. */
 export const middle = (values: readonly number[]): number => median(values.length % 2 === 0 ? values.slice(1) : values);

@@ -19,7 +19,7 @@ import { createRecorder, middle, type Recorder } from './scale-statements';
 import { withWorkspace } from './workspace';
 
 const root = path.resolve(__dirname, '../../..');
-/** The limit for each statement, in milliseconds, however much history there is. */
+/** The goal for each statement in milliseconds, however long the history is. */
 const barMs = 10;
 const log = {
   debug() {},
@@ -31,8 +31,8 @@ const log = {
 type Measure = (what: string, work: () => Promise<unknown>) => Promise<void>;
 
 /**
- * Measures the statements that a service runs every second, minute and hour, over years of history. Prints how long
- * each statement takes, and by which index the statement finds its rows.
+ * Measures the statements that hosting and keys run every second, minute or hour, on a database with years of history.
+ * Prints for each statement its time, and the indexes by which it finds its rows.
  */
 export const benchScale = (): Promise<void> =>
   withWorkspace('scale', async (folder) => {
@@ -86,7 +86,7 @@ function table(recorder: Recorder): { lines: string[]; measure: Measure } {
   return { lines, measure };
 }
 
-/** Repeats the work often enough for a median. */
+/** Repeats the work nine times, for a median. */
 const often = async (work: () => Promise<unknown>): Promise<void> => {
   for (let turn = 0; turn < 9; turn += 1) await work();
 };

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { type StackOptions, type StackProcesses, startStack, type TestStack } from '@drydock/testing/stack';
 
 /**
- * Starts the whole of Drydock with the program of `npm start`. The databases write durably, and the quotas are too high
- * to limit anything.
+ * Starts the whole of Drydock with the program of `npm start`. Unlike in tests, the databases write durably. The rate
+ * limits are too high to be reached.
  */
 export const startBenchStack = ({
   environment,
@@ -11,7 +11,7 @@ export const startBenchStack = ({
 }: Pick<StackOptions, 'dataDir' | 'environment'> = {}): Promise<TestStack> =>
   startStack({ ...place, environment: { DRYDOCK_EPHEMERAL: '', DRYDOCK_RATE_LIMIT_SCALE: '1000000', ...environment } });
 
-/** Returns an environment variable of a running process. A benchmark's peer needs it to use the same database. */
+/** Returns an environment variable of a running process, for example the URL of its database, which a peer uses too. */
 export function environmentOf(processes: StackProcesses, name: string, variable: string): string {
   const environment = readFileSync(`/proc/${processes[name]?.pid}/environ`, 'utf8').split('\0');
   const found = environment.find((entry) => entry.startsWith(`${variable}=`));

@@ -6,18 +6,20 @@ import { type LoadResult, runLoad } from './load';
 import { printRows, type Row, say } from './report';
 import { startBenchStack } from './stack';
 
+/** How often a gateway with and a gateway without telemetry are started and compared, in this many rounds each. */
 const pairs = 4;
 const rounds = 10;
 const roundSeconds = 2;
 const off = 'without telemetry';
-/** V8 compiles hot code for several seconds. A load of this time comes first and is not counted. */
+/** The seconds of a first load, which is not counted, because V8 compiles hot code for several seconds. */
 const warmUpSeconds = 8;
+/** How often a whole Drydock with and one without telemetry are started and compared, in this many rounds each. */
 const stackPairs = 2;
 const stackRounds = 15;
 
 /**
- * Compares what sends telemetry with what does not: a whole Drydock, and its gateway alone for each kind of collector.
- * Processes are started anew for each pair, because V8 compiles each process differently.
+ * Compares a whole Drydock that sends telemetry with one that sends none, and does the same with a gateway alone for
+ * each kind of collector. The processes are started anew for each pair, because V8 compiles no two processes alike.
  */
 export async function benchTelemetry(): Promise<void> {
   const arena = await startArena();
@@ -45,7 +47,7 @@ export async function benchTelemetry(): Promise<void> {
   }
 }
 
-/** Loads two whole Drydocks in turns. Resolves with the results of each, by round. */
+/** Puts load on two whole Drydocks by turns. Resolves with the results of each, in the order of the rounds. */
 async function compareStacks(name: string, endpoint: string): Promise<Map<string, LoadResult[]>> {
   const results = new Map<string, LoadResult[]>([
     [name, []],
@@ -79,6 +81,7 @@ async function compareStacks(name: string, endpoint: string): Promise<Map<string
   return results;
 }
 
+/** Lists keys for some seconds. The processor time is that of the gateway and keys together. */
 function loadKeys({ demo, processes }: TestStack, seconds: number): Promise<LoadResult> {
   const { gateway, keys } = processes();
   const headers = { authorization: `Bearer ${demo.live_key}` };
@@ -89,8 +92,8 @@ function loadKeys({ demo, processes }: TestStack, seconds: number): Promise<Load
 }
 
 /**
- * Loads both gateways at the same time, because the machine's speed changes more between rounds than telemetry changes
- * the result. Resolves with the results of each, by round.
+ * Puts load on two gateways at the same time. By turns the machine's speed would change more between the loads than
+ * telemetry changes the result. Resolves with the results of each, in the order of the rounds.
  */
 async function compareAtOnce(
   name: string,
@@ -103,7 +106,7 @@ async function compareAtOnce(
   ]);
   for (let pair = 0; pair < pairs; pair += 1) {
     const both = [[name, await start(env)] as const, [off, await start()] as const];
-    // The order alternates, because the process that is called first is slightly slower.
+    // The order alternates from pair to pair, because the process that gets its load first is slightly slower.
     if (pair % 2 === 1) both.reverse();
     const load = (seconds: number) =>
       Promise.all(

@@ -1,7 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** Sizes resemble real sites: most files are small, and some have a megabyte. The mean is about 13 kB. */
+/**
+ * Returns the size of a file in bytes. As in real sites most files are small and some have a megabyte; the mean is 13
+ * kB.
+ */
 function sizeOf(number: number): number {
   if (number % 200 === 0) return 1 << 20;
   if (number % 10 === 0) return 32 << 10;
@@ -9,7 +12,7 @@ function sizeOf(number: number): number {
 }
 
 /**
- * Returns a file's content, which is the same in every run. Among the files of one size, half compress like text, and
+ * Returns the content of a file, which is the same in every run. Of the files of one size half compress like text, and
  * half hardly compress, like pictures.
  */
 function contentOf(number: number, size: number): Buffer {
@@ -28,7 +31,7 @@ function contentOf(number: number, size: number): Buffer {
   return buffer;
 }
 
-/** Creates `files` files below `root`, a hundred to a folder. Returns their total size in bytes. */
+/** Creates `files` files below `root`, a hundred in each folder. Returns their total size in bytes. */
 export function makeTree(root: string, files: number, sizeOfFile: (number: number) => number = sizeOf): number {
   let bytes = 0;
   for (let number = 0; number < files; number += 1) {

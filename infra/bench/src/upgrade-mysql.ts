@@ -20,7 +20,7 @@ const steps: readonly Step[] = [
 ];
 const password = 'the-owner-s-password';
 const tables = 10;
-/** The size of a row: a number, twelve hashes as text, and two indexed columns. */
+/** The approximate size of a row: a number, twelve hashes as text, and two indexed columns. */
 const rowBytes = 480;
 
 async function connect(login: ConnectionOptions): Promise<Connection> {
@@ -56,7 +56,7 @@ const writerOf = (login: () => ConnectionOptions): SteadyWriter =>
     },
   });
 
-/** Runs `move` while a writer inserts rows. Counts the rows that the server acknowledged and then lost. */
+/** Runs `move` while a writer inserts rows. Counts the rows whose commit was acknowledged and that are missing. */
 async function underWriter<T>(
   login: () => ConnectionOptions,
   move: () => Promise<T>,
@@ -76,7 +76,7 @@ async function underWriter<T>(
   return { ...moved, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
 }
 
-/** The host of databases upgrades in the steps of the service's workflow, but without the workflow's backups. */
+/** Measures an upgrade by the database agent, in the steps of the service's workflow but without its backups. */
 async function measureOurs([from, to]: Step): Promise<Measured> {
   let measured: Measured | null = null;
   await withDatabaseHost('upgrade-mysql', async (client) => {
@@ -102,7 +102,8 @@ async function measureOurs([from, to]: Step): Promise<Measured> {
 }
 
 /**
- * Copies the data folder while the server is stopped. The upgrade program of the newer version then upgrades the copy.
+ * Measures the offline upgrade: the data folder is copied while the server is stopped, and the upgrade program of the
+ * newer version upgrades the copy.
  */
 async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome'>> {
   const [older, newer] = [await findEngine('mariadb', from), await findEngine('mariadb', to)];
@@ -122,7 +123,7 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
         await server.stop();
         await timeCommand({ bin: 'cp', args: ['-a', before, after] });
         fs.renameSync(path.join(after, `mariadb-${from}`), path.join(after, `mariadb-${to}`));
-        // The time includes the upgrade program, because no client can connect before it ends.
+        // The time includes the upgrade program, because clients must not use the server before it has ended.
         const upgraded = await startMysql({ engine: newer, folder: after, bufferPoolBytes });
         await runUpgradeProgram(newer, upgraded, path.join(folder, 'tools'));
         server = upgraded;
@@ -135,8 +136,8 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
 }
 
 /**
- * MariaDB's upgrade program starts its helper programs from its own folder. So `folder` gets a script for each of the
- * three programs. Each script runs its program with the loader of the program's version.
+ * Runs `mariadb-upgrade`, which starts two helper programs from its own folder. A fetched version needs its own loader.
+ * So `folder` gets a script for each of the three programs, which runs the program with that loader.
  */
 async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlServer, folder: string): Promise<void> {
   const loader = programs.client?.slice(0, -1) ?? [];
@@ -154,7 +155,7 @@ async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlSer
   await timeCommand({ bin: path.join(folder, 'mariadb-upgrade'), args });
 }
 
-/** Compares each upgrade of a MariaDB under a live writer with the upgrade of a copy of its data folder. */
+/** Compares each upgrade of a MariaDB, under a live writer, with the offline upgrade of a copy of its data folder. */
 export async function benchUpgradeMysql(): Promise<void> {
   for (const step of steps) await benchStep(step);
 }

@@ -67,8 +67,8 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 }
 
 /**
- * Runs the steps of the service's upgrade workflow without the backups. The first step prepares an instance of the new
- * major, and the last steps run ANALYZE and `restOld`.
+ * Runs the steps of the service's upgrade workflow without its backups: from the instance of the new major to the
+ * ANALYZE of the copy and the stop of the old instance.
  */
 export async function upgrade(
   client: DatabaseHostClient,
@@ -107,15 +107,15 @@ async function measure(client: DatabaseHostClient, route: UpgradePath): Promise<
 }
 
 /**
- * Compares an upgrade from 16 to 18 by logical replication with an upgrade by the offline copy. Both move the same data
- * under a live writer.
+ * Compares an upgrade of Postgres from 16 to 18 by logical replication with an upgrade by an offline copy. Both move
+ * the same data under a live writer.
  */
 export const benchUpgrade = (): Promise<void> =>
   withDatabaseHost('upgrade', async (client) =>
     printUpgrade(await measure(client, 'logical'), await measure(client, 'offline')),
   );
 
-/** Starts a host of databases in its own folder for the duration of `work`. */
+/** Runs `work` with a database agent of its own, which keeps its data in a temporary folder. */
 export const withDatabaseHost = (name: string, work: (client: DatabaseHostClient) => Promise<void>): Promise<void> =>
   withWorkspace(name, async (folder) => {
     fs.chmodSync(folder, 0o711);

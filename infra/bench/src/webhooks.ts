@@ -12,22 +12,22 @@ const events = 10_000;
 const stormSeconds = 60;
 const ticksPerSecond = 10;
 /**
- * How many restores are accepted each second, one after the other, while the events are sent. For comparison, the same
- * number of restores is accepted before the events.
+ * The number of restores that are requested each second, one after the other, while events are sent. For comparison, as
+ * many restores are requested before the first event.
  */
 const acceptsPerSecond = 4;
 const warmUps = 150;
 
 /**
- * Inserts audit entries of the agency service that concern about 500 different cards. Each entry travels from the
- * outbox to keys, which orders the entries and sends them to the webhook.
+ * Inserts audit entries about 500 different cards into the outbox of agency. keys gets each entry from the outbox,
+ * orders it as an event and sends it to the webhook.
  */
 const insertSql = `
   INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target)
   SELECT gen_random_uuid(), $1::uuid, 'live', NULL, 'card.update', '/v1/agency/boards/' || $1 || '/cards/' || md5((n % 500)::text)::uuid
   FROM generate_series($2::int, $3::int) AS n`;
 
-/** Starts a receiver that accepts everything, and records when each event first arrived. */
+/** Starts a receiver that accepts everything. It records how long each event took to its first arrival. */
 async function startReceiver() {
   const lagsMs = new Map<string, number>();
   const take = async (message: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
@@ -47,8 +47,8 @@ async function startReceiver() {
 }
 
 /**
- * Measures how fast the gateway accepts restores while 10,000 events a minute go to a webhook, compared with the same
- * restores without events.
+ * Measures how long the acceptance of a restore takes while 10,000 events a minute go to a webhook, and compares it
+ * with the time without events.
  */
 export async function benchWebhooks(): Promise<void> {
   const receiver = await startReceiver();

@@ -1,6 +1,4 @@
-/**
- * Settings of glibc's memory allocator. The supervisor and docker-compose.yml give the hosting worker the same values.
- */
+/** The settings of glibc's memory allocator that every deployment gives hosting-worker. */
 export const workerEnvironment = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '16777216',

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { timeCommand } from './measure';
 
 /**
- * Creates a folder for one benchmark, below DRYDOCK_BENCH_DIR or the system's temporary folder. The folder is removed
- * after `work`.
+ * Runs `work` with a new folder below DRYDOCK_BENCH_DIR or the system's temporary folder. The folder is removed
+ * afterwards.
  */
 export async function withWorkspace<T>(name: string, work: (folder: string) => Promise<T>): Promise<T> {
   const folder = fs.mkdtempSync(path.join(process.env['DRYDOCK_BENCH_DIR'] ?? os.tmpdir(), `drydock-bench-${name}-`));
@@ -17,17 +17,18 @@ export async function withWorkspace<T>(name: string, work: (folder: string) => P
 }
 
 export interface Targets {
-  /** Returns a new folder for one measured run, and removes the previous one. */
+  /** Returns the path of a folder that does not exist yet, for one measured run. */
   fresh(): Promise<string>;
   close(): Promise<void>;
+  /** The kind of file system, for the report. */
   kind: string;
 }
 
 /**
- * Creating files on ext4 is several times slower soon after a mass delete. So each run gets a new file system in a loop
- * device, if the process may mount one. The image's blocks are allocated beforehand, so that a sync does not include
- * the growth of the image. Direct I/O bypasses the page cache, so that a sync does not include a second copy of all
- * pages.
+ * Gives each run a new ext4 file system on a loop device. Soon after a mass delete ext4 creates files several times
+ * more slowly. The blocks of the image are allocated beforehand, so that a sync does not include the growth of the
+ * image. Direct I/O keeps the image out of the page cache, so that a sync does not write every page twice. Rejects if
+ * this process may not mount.
  */
 async function loopTargets(folder: string): Promise<Targets> {
   const image = path.join(folder, 'fresh.img');
@@ -58,6 +59,7 @@ async function loopTargets(folder: string): Promise<Targets> {
   return { fresh, close: unmount, kind: 'a fresh ext4 loop file system' };
 }
 
+/** Gives each run a new file system if this process may mount one, and otherwise a new folder. */
 export async function freshTargets(folder: string): Promise<Targets> {
   const loops = await loopTargets(folder).catch(() => null);
   if (loops !== null) return loops;

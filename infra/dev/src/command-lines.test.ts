@@ -9,8 +9,8 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-help-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /**
- * Runs the program in an empty folder without settings. A file in the folder then shows that the program did more than
- * print its help.
+ * Runs the program without settings, by default in an empty folder. A file in that folder afterwards proves that the
+ * program did more than print its help.
  */
 const run = (program: string, argument: string, cwd = folder) =>
   spawnSync(process.execPath, [inRepo(program), argument], {
@@ -57,7 +57,7 @@ test('run.mjs lists its commands', () => {
   expect([status, stdout]).toEqual([0, expect.stringContaining('migrate:new')]);
 });
 
-// These programs read the folder in which they are started, so they start in the root of the repository.
+// These programs read the repository in their working folder, so they start in its root.
 test.each(['infra/dev/dist/run-tests.js', 'infra/dev/dist/mutants.js', 'packages/testing/dist/conventions/house.js'])(
   '%s helps when it is asked to, and refuses what it does not know',
   (program) => {

@@ -2,8 +2,8 @@
 const widthMax = 155;
 
 /**
- * Returns the value after `key:` as YAML. A short value is on the same line, and a longer value is divided into lines
- * of its own.
+ * Returns the YAML that follows `key:` at a depth of the document. A short value stays on the line of its key. A longer
+ * value gets its own lines.
  */
 export function yaml(value: unknown, depth: number): string {
   const line = flow(value);
@@ -40,7 +40,7 @@ function flow(value: unknown): string {
   return entries.length === 0 ? '{}' : `{ ${entries.map(([key, each]) => `${key}: ${flow(each)}`).join(', ')} }`;
 }
 
-/** Quotes a word that YAML would read as another type, and text with special characters. An alias is not quoted. */
+/** Quotes text that YAML would not read as this string: words such as `no`, and special characters. Keeps aliases. */
 function scalar(text: string): string {
   if (/^(?:\*[a-z]+|\[\*.*\])$/.test(text)) return text;
   return /^[A-Za-z/.][\w./-]*$/.test(text) && !/^(?:yes|no|on|off|true|false|null|y|n)$/i.test(text)

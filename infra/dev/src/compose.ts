@@ -28,7 +28,8 @@ export const volumesRoot = '/var/lib/drydock';
 const imageUser = '1000:1000';
 
 /**
- * A secret's place holder is its label in angle brackets. infra/docker/derive-secrets.mjs replaces it with the secret.
+ * The place whose secrets are placeholders: labels in angle brackets. A text with placeholders is a template. The
+ * script infra/docker/derive-secrets.mjs replaces each placeholder by the secret that it derives from the label.
  */
 const place: SecretPlace = {
   isEmbedded: false,
@@ -51,10 +52,7 @@ const planOf = (name: string): ProcessPlan | undefined => plans.find((plan) => p
 const volumeOf = (mount: string): string => mount.replace(/:ro$/, '');
 const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.map(volumeOf)))];
 
-/**
- * The secrets of each container, by variable. The empty text stands for a secret that the operator writes into its
- * file.
- */
+/** The templates of each container's secrets, by variable. The template of a secret from the operator is empty. */
 const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
   ...servicesWithDatabase.map((service): [string, Variables] => [
@@ -64,9 +62,7 @@ const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ['create-databases', createDatabasesSecrets(place)],
 ]);
 
-/**
- * The file of each secret, by the secret's template. A file is named after the first container that gets the secret.
- */
+/** The file of each secret, by template. Containers with the same template share the file of the first of them. */
 const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
 for (const [container, variables] of secretsOf) {
   for (const [variable, template] of Object.entries(variables)) {
@@ -75,12 +71,12 @@ for (const [container, variables] of secretsOf) {
   }
 }
 
-/** All secrets from the operator have the same empty template. So their key is their container and variable. */
+/** Returns the key in {@link secretFiles}. All secrets from the operator have the empty template, which is no key. */
 function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;
 }
 
-/** Returns each variable that is a secret, with the name of its file in infra/docker/secrets. */
+/** Returns the variables of a container that are secrets, each with the name of its file in infra/docker/secrets. */
 export const secretFilesOf = (container: string): Variables =>
   Object.fromEntries(
     Object.entries(secretsOf.get(container) ?? {}).map(([variable, template]) => [
@@ -94,14 +90,14 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/** Returns a `NAME_FILE` with the path of each secret. Drydock's programs and the image of Postgres read that file. */
+/** Returns a variable `NAME_FILE` for each secret `NAME`. Our programs and the image of Postgres read its file. */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
   return Object.fromEntries(names.map((name) => [`${name}_FILE`, `/run/secrets/${name}`]));
 }
 
-/** Returns a container's networks: its own, and those of the containers that it needs or calls. */
+/** Returns the networks of a container: its own, and those of the containers that it needs or calls. */
 export function networksOf({ network, needs, calls = [] }: ProcessPlan): Network[] {
   return [...new Set([network, ...[...needs, ...calls].flatMap((name) => planOf(name)?.network ?? [])])].sort();
 }
@@ -113,7 +109,7 @@ const isOfCustomers = ({ network }: ProcessPlan): boolean => network === 'sites'
 /** Customers' code gets less CPU than the control plane when the machine is busy. */
 const customersLimits = { cpus: 2, cpu_shares: 256, pids_limit: 8_192 };
 
-/** Returns the limits that differ from the usual ones. A container with a gigabyte or more may use two cores. */
+/** Returns the limits that differ from {@link usualLimits}. A container with a gigabyte or more may use two cores. */
 function limitsOf(plan: ProcessPlan, base: 'program' | 'store') {
   const { memoryMb } = plan;
   return {
@@ -129,7 +125,7 @@ const healthy = '*healthy';
 function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
   const conditions = {
     ...(volumes.length === 0 ? {} : { 'prepare-volumes': completed }),
-    // This container waits only for the migration, because the migration itself waits for Postgres.
+    // `postgres` is not listed, because the migration itself waits for Postgres.
     ...(database === undefined ? {} : { [`migrate-${database}`]: completed }),
     ...Object.fromEntries(
       needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy]),
@@ -138,7 +134,7 @@ function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
   return Object.keys(conditions).length === 0 ? {} : { depends_on: conditions };
 }
 
-/** Variables that several containers share. Each group includes the group before it. */
+/** The variables that groups of containers share. Each group below contains the group before it. */
 const common: Variables = {
   HOST: '0.0.0.0',
   PORT: String(programPort),
@@ -155,9 +151,9 @@ const ofService: Variables = { KEYS_URL: urlOf(place, 'keys'), ...filesOf(Object
 const ofQueued: Variables = filesOf(['QUEUE_URL']);
 const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvironment(place));
 
-/** Returns the container's environment as a reference to its group and the variables that are not in the group. */
+/** Returns the environment of a container: a YAML merge of its group, and the variables outside the group. */
 function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
-  // The sender of webhooks has a database, but calls no service and needs no shared secret.
+  // keys-worker has a database but not the secrets of a service, because it only sends webhooks.
   if (database === undefined || !('SERVICE_SECRET_FILE' in variables)) return { '<<': '*common', ...variables };
   if (!needs.includes('redis')) return { '<<': '*service', ...without(ofService, variables, name) };
   const queued = { ...ofService, ...ofQueued };
@@ -165,7 +161,10 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
   return { '<<': '*hosting', ...without({ ...queued, ...ofHosting }, variables, name) };
 }
 
-/** Returns the variables outside the group. @throws when the topology does not give a variable of the group */
+/**
+ * Returns the variables outside the group. @throws if `container` lacks a variable of the group or has another value
+ * for it, because the YAML merge would give it the value of the group
+ */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
   if (container !== undefined && added.length > 0)
@@ -196,7 +195,7 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    // The health check uses the first password in REDIS_CONFIG, because the running server always accepts it.
+    // While the master key is rotated REDIS_CONFIG has two passwords. The health check uses the first.
     const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,
@@ -216,13 +215,13 @@ function storeOf(plan: ProcessPlan) {
   }
   const isOfSites = name === 'sites-postgres';
   const ofSites = {
-    // Limits the private memory of one session, in bytes. A statement that builds a value of a gigabyte then fails and
-    // does not keep both cores busy.
+    // The limit in bytes for the private memory of one session. A statement that builds a value of a gigabyte then
+    // fails early instead of keeping two cores busy.
     ulimits: { data: 536_870_912 },
-    // The server listens only on the loopback address of its container, for the health check. Applications could reach
-    // any other address. The site host connects through the socket. A backup locks all tables of a site at once, so the
-    // settings allow 80,000 locks for 100 connections. Failed statements are not logged, because an ALTER ROLE contains
-    // a password.
+    // The server listens only on the loopback address of its container, for the health check, because customers'
+    // applications could reach any other address. The site agent connects through the socket. A backup locks all tables
+    // of a site at once, so the settings allow 80,000 locks: 800 for each of 100 connections. Failed statements are not
+    // logged, because an ALTER ROLE contains a password.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
   return {
@@ -254,7 +253,7 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** Jobs that run before each start. A job changes only what is missing or wrong. */
+/** The containers that run once before each start. They change only what is missing or wrong. */
 const jobs = {
   // New volumes belong to root. This job gives them to the user of Drydock's programs.
   'prepare-volumes': {
@@ -265,7 +264,7 @@ const jobs = {
     entrypoint: ['chown', imageUser, ...programVolumes.map((name) => place.folderOf(name))],
     volumes: programVolumes.map((name) => `${name}:${place.folderOf(name)}`),
   },
-  // Creates missing roles and databases and sets the passwords. The job also runs on a cluster that has data.
+  // This job creates missing roles and databases and sets all passwords, also on a cluster that has data.
   'create-databases': {
     '<<': '*job',
     entrypoint: ['node', migrateTool, 'databases'],
@@ -278,9 +277,9 @@ const jobs = {
 };
 
 const unprivileged = 'no-new-privileges:true';
-/** Parts that several services share, by the name of their YAML anchor. */
+/** The parts that several containers share, by the name of their YAML anchor. */
 const anchors = {
-  // Logs are limited, because an endless log would fill the disk of the databases.
+  // The size of logs is limited, because an endless log would fill the disk of the databases.
   logging: { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
   health: { interval: '2s', timeout: '3s', retries: 30 },
   healthy: { condition: 'service_healthy' },
@@ -295,7 +294,7 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  // The grace period is the sum of DRAIN_SECONDS and 25 s for work in progress.
+  // A process drains for DRAIN_SECONDS (5 s by default) and then has 25 s for work in progress.
   program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {
@@ -304,7 +303,7 @@ const anchors = {
     networks: ['data'],
     depends_on: { 'create-databases': completed },
   },
-  // These images start as root, give their volume to their own user, and then switch to it.
+  // The images of Postgres and Valkey start as root, give the volume to a user of their own, and then run as that user.
   store: {
     restart: 'unless-stopped',
     stop_grace_period: '60s',
@@ -363,7 +362,7 @@ export function renderCompose(): string {
   return sections.join('\n');
 }
 
-/** The text of each secret's file. It is empty for a secret from the operator, and the label for a derived secret. */
+/** Renders the template of each secret's file, by the name of the file. A secret from the operator has no template. */
 export const renderSecrets = (): string =>
   `${JSON.stringify(Object.fromEntries([...secretFiles].map(([key, name]) => [name, key === name ? '' : key])), null, 2)}\n`;
 
@@ -372,7 +371,7 @@ export const composeFiles: ReadonlyMap<string, () => string> = new Map([
   ['infra/docker/secrets.json', renderSecrets],
 ]);
 
-/** With `--check`, changes nothing and fails when a file differs from the topology. */
+/** Writes the files that differ from the topology. With `--check` it changes nothing, and fails if a file differs. */
 function main(isCheck: boolean): number {
   const stale = [...composeFiles].filter(
     ([file, render]) => !existsSync(inRepo(file)) || readFileSync(inRepo(file), 'utf8') !== render(),

@@ -15,7 +15,7 @@ import {
 import { z } from 'zod';
 import type { SecretPlace } from './place';
 
-/** Replaces a file in one step, so that a reader or a crash never finds half of it. Only this user can read it. */
+/** Replaces a file in one step, so that neither a reader nor a crash finds half a file. Only this user can read it. */
 function writeFileAtomically(file: string, content: string): void {
   const unfinished = `${file}.${process.pid}`;
   fs.writeFileSync(unfinished, content, { mode: 0o600 });
@@ -28,19 +28,20 @@ export function writeJsonAtomically(file: string, value: unknown): void {
 
 const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.string() });
 
-/** Orphaned processes end by themselves when their supervisor dies. A process that still runs after this time hangs. */
+/** A process whose supervisor has died ends by itself within this time, or it hangs. */
 const graceMs = 5_000;
 
 /**
- * A supervisor reads supervisor.json again after this time. Two supervisors that start together may both find no other
- * supervisor, and both write the file. The later writer continues.
+ * The pause after which a supervisor reads supervisor.json again. Two supervisors that start together may both find no
+ * other supervisor and both write the file. The one that wrote last continues.
  */
 const sameMomentMs = 250;
 
 /**
- * Claims the data folder for this supervisor. Refuses if another supervisor uses the folder. Otherwise ends the
- * processes that an earlier supervisor left. A process is ended only when its pid, its start time and its program all
- * match the record, because a pid may be reused. Postgres and Redis end their own leftovers (packages/postgres).
+ * Claims the data folder for this supervisor, and ends the processes that an earlier supervisor left running. A process
+ * is ended only if its pid, its start time and its program all match the record, because the system reuses pids.
+ * Leftover servers of Postgres and Redis are ended by the next start of the server. @throws if another supervisor uses
+ * the folder
  */
 export async function claimDataFolder(dataDir: string, say: (line: string) => void): Promise<void> {
   makePassableFolder(dataDir);
@@ -69,13 +70,13 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
     throw new Error(`${name} (pid ${noted.pid}) of an earlier run cannot be ended`);
 }
 
-/** The functions of a SecretPlace that derive a value from a label, as hex. Containers use the same labels. */
+/** The functions of a SecretPlace that derive a secret from a label. docker-compose.yml uses the same labels. */
 type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**
- * Opens the master key of this data folder. The first start creates the key with mode 0600. Only the supervisor gets
- * the key. `master.key` may hold several keys, separated by commas, so that one key can replace another. The secrets of
- * emulators do not change at a replacement, because they come from the earlier key in `emulators-master.key`.
+ * Opens the master key in the data folder. The first start creates the key with mode 0600. Only the supervisor reads
+ * it. While the key is rotated, `master.key` has two keys, separated by a comma. The secrets of emulators must survive
+ * a rotation, as those of real providers do. So they come from `emulators-master.key`, which keeps the earlier key.
  */
 export function openMasterKey(dataDir: string): Secrets {
   const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];
@@ -104,7 +105,7 @@ const proofsSchema = z.record(
   z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }),
 );
 
-/** The identity of a process: its pid, its start time, and a text in its command line. */
+/** The identity of a recorded process: its pid, its start time, and a text in its command line. */
 type NotedProcess = ProcessProof & { program: string };
 
 export interface ProcessTable {
@@ -116,8 +117,8 @@ export interface ProcessTable {
 const proofsFile = (dataDir: string): string => path.join(dataDir, 'proofs.json');
 
 /**
- * Opens `<dataDir>/processes.json`, which has the pid and port of each running process. `proofs.json` beside it
- * identifies the processes for the next start, in case this supervisor is killed.
+ * Opens `<dataDir>/processes.json`, which lists the pid and port of each running process for people and tests. The file
+ * `proofs.json` beside it identifies the processes for the next start, in case this supervisor is killed.
  */
 export function openProcessTable(dataDir: string): ProcessTable {
   const file = path.join(dataDir, 'processes.json');
@@ -152,30 +153,30 @@ function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
 const portsSchema = z.record(z.string(), z.int());
 
 /**
- * The ports lie below the range from which Linux and macOS give ports to outgoing connections, and below the ports of
- * sites and databases (`packages/agent`). So no other program gets one of these ports by chance.
+ * The range of the processes' ports. Linux and macOS give outgoing connections ports above it, and the ports of sites
+ * and databases lie above it too (`packages/agent`). So no other program gets one of these ports by chance.
  */
 const firstPort = 20_000;
 const endPort = 25_000;
 /**
- * A supervisor owns a block of ports while it listens on the block's first port. So two supervisors never choose the
- * same port.
+ * The ports of one supervisor. A supervisor owns a block of ports while it listens on the first port of the block, so
+ * two supervisors never choose the same port.
  */
 const blockSize = 100;
 
 export interface PortBook {
   /**
-   * Returns the same port as at the last start. If another program listens on that port, `say` is called and a new port
-   * is returned.
+   * Returns the port that the process had at the last start. If another program listens on that port, tells the user
+   * and returns a new port.
    */
-  settle(name: string): Promise<number>;
-  /** Records a port that the user has chosen. @throws when another program listens on it */
+  choose(name: string): Promise<number>;
+  /** Records a port that the user has chosen. @throws if another program listens on the port */
   insist(name: string, port: number): Promise<number>;
   /** Releases the block of ports. */
   close(): Promise<void>;
 }
 
-/** Keeps the ports of processes in `<dataDir>/ports.json`. `settle` is for processes that are not running yet. */
+/** Keeps the port of each process in `<dataDir>/ports.json`. Ask for the port of a process before its start. */
 export async function openPortBook(dataDir: string, say: (line: string) => void): Promise<PortBook> {
   const file = path.join(dataDir, 'ports.json');
   const ports = fs.existsSync(file) ? portsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
@@ -187,7 +188,7 @@ export async function openPortBook(dataDir: string, say: (line: string) => void)
   const block = await holdBlock(ports['supervisor']);
   keep('supervisor', block.port);
   return {
-    settle: async (name) => {
+    choose: async (name) => {
       const kept = ports[name];
       if (kept !== undefined && (await isPortFree(kept))) return kept;
       const port = await findQuietPort(block.port, new Set(Object.values(ports)));
@@ -203,12 +204,11 @@ export async function openPortBook(dataDir: string, say: (line: string) => void)
   };
 }
 
-/** Listens on the first port of a block. The port is `wanted` if no program listens on it, and otherwise random. */
+/** Listens on the first port of a block: on `wanted` if that port is free, otherwise on that of a random block. */
 async function holdBlock(wanted: number | undefined): Promise<{ port: number; close(): Promise<void> }> {
   for (let port = wanted; ; port = undefined) {
     port ??= firstPort + blockSize * randomInt((endPort - firstPort) / blockSize);
-    // The server only reserves the port. The server ends every connection at once, and does not keep this process
-    // alive.
+    // The server only reserves the port. It ends every connection at once, and does not keep this process alive.
     const server = net.createServer((socket) => socket.destroy()).unref();
     const isOurs = await new Promise<boolean>((resolve) => {
       server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));

@@ -1,5 +1,5 @@
-// `npm run dev:call METHOD PATH [BODY]`: sends a request to a service that runs alone. The request carries a token as
-// the gateway would sign it.
+// `npm run dev:call METHOD PATH [BODY]`: sends a request to a service that runs without a gateway. The request has the
+// token that the gateway would sign.
 
 import { randomUUID } from 'node:crypto';
 import { endpoints } from '@drydock/contracts/endpoints';
@@ -14,14 +14,15 @@ const usage = `npm run dev:call METHOD PATH [BODY]
   SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;
 
 /**
- * The calling organisation if ORG_ID is not set. The id is fixed, so that a call finds the objects of an earlier call.
+ * The organisation that calls if ORG_ID is not set. The id is fixed, so that a call finds the objects of an earlier
+ * call.
  */
 const devOrgId = '01890000-0000-7000-8000-000000000001';
 const devKeyId = '01890000-0000-7000-8000-000000000002';
 
 /**
- * Returns the service whose contract has this path. Returns undefined for paths such as /healthz, which every service
- * has.
+ * Returns the service whose contract has this path. Returns undefined for a path such as /healthz, which is in no
+ * contract.
  */
 function findService(method: string, path: string): string | undefined {
   const segments = (path.split('?')[0] ?? '').split('/');
@@ -75,7 +76,7 @@ async function call(method: string, path: string, body: string | undefined): Pro
   if (response.statusCode >= 400) process.exitCode = 1;
 }
 
-/** Returns why the service does not answer, as far as its launcher knows. */
+/** Returns why the service does not answer: the reason that `npm run dev` has recorded, or the error. */
 function describeSilence(service: string, error: Error): string {
   const reason = readDevEnvironment(service)?.down ?? `${error.message}; it may still be starting`;
   return `${service} does not answer: ${reason}`;

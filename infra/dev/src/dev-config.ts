@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 
-/** The root of the clone. The path is the same from `infra/dev/src` and from `infra/dev/dist`. */
+/** The root of the clone. The relative path holds for `infra/dev/src` and for `infra/dev/dist`. */
 export const repoRoot = path.resolve(__dirname, '../../..');
 
 /** Returns the absolute path of a file in the clone. */
@@ -12,22 +12,22 @@ const environmentSchema = z.object({
   DRYDOCK_DATA_DIR: z.string().min(1).default('.data'),
   DRYDOCK_RATE_LIMIT_SCALE: z.string().optional(),
   TRUSTED_PROXIES: z.string().optional(),
-  /** Receivers of webhooks that may be on this machine, as host:port,host:port. */
+  /** The receivers of webhooks that may be on this machine, as host:port,host:port. */
   DRYDOCK_WEBHOOK_ALLOW: z.string().optional(),
   /**
-   * The first of the ports on which processes serve their metrics, one port each. Without this variable no process
-   * serves metrics.
+   * The first of consecutive ports on which the processes serve their metrics, one port each. Without this variable no
+   * process serves metrics.
    */
   OTEL_EXPORTER_PROMETHEUS_PORT: z.coerce.number().int().min(1_024).max(65_000).optional(),
-  /** Set by tests: all databases run without fsync. */
+  /** Tests set this variable to 1, so that all databases run without fsync. */
   DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
-  /** Set by tests: the amount of demo content. */
+  /** The amount of demo content. Tests set it to `sites`. */
   DRYDOCK_DEMO: z.enum(['whole', 'sites']).default('whole'),
   QUEUE_BACKEND: z.enum(['redis', 'postgres']).optional(),
   REDIS_URL: z.url().optional(),
 });
 
-/** Every process gets these variables unchanged, and no other variable of the user's environment. */
+/** The variables of the user's environment that every process gets. All other variables are left out. */
 const passedOn = [
   'PATH',
   'HOME',
@@ -47,7 +47,8 @@ const passedOn = [
 ] as const;
 
 /**
- * Tells whether OpenTelemetry's SDK reads the variable. Excluded are the variables that each process sets for itself.
+ * Tells whether OpenTelemetry's SDK reads the variable. The variables that differ for each process do not count,
+ * because the supervisor sets them.
  */
 const isOfTelemetry = (name: string): boolean =>
   name.startsWith('OTEL_') && !name.startsWith('OTEL_EXPORTER_PROMETHEUS_') && name !== 'OTEL_SERVICE_NAME';
@@ -57,13 +58,13 @@ export interface DevConfig {
   port: number;
   dataDir: string;
   metricsPort: number | undefined;
-  /** The values of the topology's settings. */
+  /** The values of the settings that the topology reads (`Place.setting`). */
   settings: Readonly<Record<string, string | undefined>>;
   isEphemeral: boolean;
   demo: 'whole' | 'sites';
   queueBackend: 'redis' | 'postgres' | undefined;
   redisUrl: string | undefined;
-  /** The environment of every process of Drydock, besides its own settings. */
+  /** The environment variables that every process of Drydock gets besides its own. */
   commonEnvironment: Record<string, string>;
 }
 
@@ -94,8 +95,8 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
     redisUrl: values.REDIS_URL,
     commonEnvironment: {
       NODE_ENV: environment['NODE_ENV'] ?? 'development',
-      // The AWS SDK warns in every process that its versions of 2027 need a newer Node. The warning has no use here,
-      // because the SDK's version is pinned.
+      // Each process would print the AWS SDK's warning that its versions of 2027 need a newer Node. The SDK's version
+      // is pinned, so the warning is useless.
       AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
       ...Object.fromEntries(common),
     },

@@ -12,13 +12,13 @@ const devEnvironmentSchema = z.object({
   down: z.string().nullable().default(null),
 });
 
-/** The environment of a service that runs alone. `npm run dev:call` reads it. */
+/** The facts about a service without a gateway that `npm run dev:call` needs. */
 export interface DevEnvironment {
-  /** The launcher, which also runs the databases. The service ends with the launcher. */
+  /** The process that started the service and its databases. The service ends with this process. */
   owner: ProcessProof;
   port: number;
   environment: Readonly<Record<string, string>>;
-  /** Why the service does not answer now, or null. */
+  /** The reason why the service does not answer now, or null. */
   down: string | null;
 }
 
@@ -30,7 +30,7 @@ export function publishDevEnvironment(service: string, environment: DevEnvironme
   writeJsonAtomically(fileOf(service), environment);
 }
 
-/** Returns the environment of a service that runs alone now, or null if the service does not run. */
+/** Returns null if the service does not run now. */
 export function readDevEnvironment(service: string): DevEnvironment | null {
   const file = fileOf(service);
   if (!fs.existsSync(file)) return null;

@@ -4,11 +4,11 @@ import type { GuardedChild } from '@drydock/process';
 import { request } from 'undici';
 
 /**
- * A program under development. The program is restarted after each change. If its code cannot start, the program stays
- * down until the next change.
+ * A program under development, which the caller restarts after each change of its code. If the new code cannot start,
+ * the program stays down until the next restart.
  */
 export interface DevProgram {
-  /** Ends the running program and starts the compiled code. Reports a program that does not start, and never throws. */
+  /** Ends the running program and starts the compiled code. Says if the program does not start, and never throws. */
   restart(): void;
   stop(): Promise<void>;
 }
@@ -17,11 +17,11 @@ export interface DevProgramOptions {
   name: string;
   /** Starts the program once, with a pipe as its standard error. */
   start: () => Promise<GuardedChild>;
-  /** The URL at which the program answers HTTP. Undefined for a program without a server. */
+  /** The URL of the program's server, or undefined if the program has none. */
   url: string | undefined;
-  /** The command that calls the program. The command is shown on the line that says where the program listens. */
+  /** The command that calls the program, for the line that says where the program listens. */
   how?: string;
-  /** Gets the reason when the program is down, and null when it answers. */
+  /** Called with the reason when the program is down, and with null when the program answers. */
   onState?: (reason: string | null) => void;
   say: (line: string) => void;
 }

@@ -1,6 +1,6 @@
-// `npm run dev NAME`: runs one service (its API and its worker), the gateway or an agent, with everything that the
-// program needs. The program is compiled and restarted at every change. `--seed` also runs the rest of `npm start` and
-// creates the demo content. `--inspect` opens the debugger's port.
+// `npm run dev NAME`: runs one service (its API and its worker), the gateway or an agent, and everything that it needs.
+// Its code is compiled and restarted at every change. `--seed` also runs the rest of `npm start` and creates the demo
+// content. `--inspect` opens the debugger's port.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -19,10 +19,10 @@ import { type TypeWatch, watchTypes } from './watch-types';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 const developable = [...servicesWithDatabase, 'gateway', 'site-host', 'database-host'];
-/** Node's usual port of the debugger. The worker uses the next port. */
+/** The default port of Node's debugger. The debugger of the worker uses the next port. */
 const inspectorPort = 9_229;
 
-/** Returns the folder of the package that contains a built program. */
+/** Returns the folder of the package to which a built program belongs. */
 const folderOf = (entry: string): string => path.dirname(path.dirname(inRepo(entry)));
 const isWorker = (name: string): boolean => name.endsWith('-worker');
 const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);

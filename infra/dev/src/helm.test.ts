@@ -49,7 +49,7 @@ test('processes.yaml is what the topology makes; npm run helm writes it', () => 
 
 test('every process is in the chart, or its address is a value; what it reads of the values is there', () => {
   const names = topology.filter(({ isEmbeddedOnly }) => isEmbeddedOnly !== true).map(({ name }) => name);
-  // The cluster of the sites is missing in the chart, because only the site host connects to it.
+  // sites-postgres is not in the chart, because only the site agent connects to it.
   const inChart = names.filter((name) => !(name in values.outside) && name !== 'sites-postgres');
   expect(Object.keys(processes).sort()).toEqual(inChart.sort());
   for (const { env, volumes, callsOutside } of Object.values(processes)) {
@@ -242,7 +242,7 @@ itWith('a process gets the variables that docker-compose.yml gives it, and its o
       SITE_HOST_URL: 'http://10.0.0.5:8080',
       DATABASE_HOST_URL: 'http://10.0.0.6:8080',
     };
-    // The chart has two gateways. A gateway that stops drains longer, because it waits for its clients.
+    // A gateway drains longer than the other APIs, because it waits until its clients have called again.
     if (metadata.name === 'gateway') moved['DRAIN_SECONDS'] = '40';
     const given = Object.fromEntries(
       wanted.filter(([name, value]) => value !== '' && name !== 'OTEL_EXPORTER_PROMETHEUS_HOST'),

@@ -1,6 +1,6 @@
-// `npm run helm`: writes infra/helm/processes.yaml, which describes every process of Drydock for the chart's templates:
-// command, environment, secrets and the processes that it calls. Settings of an operator (replicas, resources,
-// addresses) are in the chart's values.yaml, which is written by hand.
+// `npm run helm`: writes infra/helm/processes.yaml from the topology. The file tells the chart's templates the command,
+// environment, secrets and callees of each process. An operator's settings (replicas, resources, addresses) are in the
+// chart's values.yaml, which is written by hand.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process';
@@ -11,7 +11,7 @@ import { type Place, readinessPath, servicesWithDatabase, type Variables } from 
 import type { ProcessPlan } from './process-plan';
 import { topology } from './topology';
 
-/** Databases, the queue and the hosts of customers' code are not in the chart. Their addresses are values. */
+/** Databases, the queue and the agents run outside of the chart. The chart gets their addresses as values. */
 const isOutside = ({ run, network }: ProcessPlan): boolean =>
   'store' in run || network === 'sites' || network === 'managed';
 const isInChart = (plan: ProcessPlan): boolean => plan.isEmbeddedOnly !== true && !isOutside(plan);
@@ -19,7 +19,7 @@ const isInChart = (plan: ProcessPlan): boolean => plan.isEmbeddedOnly !== true &
 const inChart = topology.filter(isInChart);
 const outside = topology.filter((plan) => plan.isEmbeddedOnly !== true && isOutside(plan));
 
-/** The texts are Helm templates. A process in the chart is reached through the Service of the same name. */
+/** The place whose texts are Helm templates. A process in the chart has a Kubernetes Service of the same name. */
 const place: Place = {
   isEmbedded: false,
   addressOf: (name) => (outside.some((plan) => plan.name === name) ? `<${name}>` : `${name}:${programPort}`),
@@ -29,8 +29,8 @@ const place: Place = {
 };
 
 /**
- * Returns a process's environment. The URL of a process outside of the chart becomes one Helm value, so that an
- * operator can choose https.
+ * Returns the environment of a process. The URL of a process outside of the chart is a Helm value as a whole, so that
+ * an operator can choose https.
  */
 const environmentOf = (plan: ProcessPlan): Variables =>
   Object.fromEntries(
@@ -44,7 +44,7 @@ const isWorker = ({ name }: ProcessPlan): boolean => name.endsWith('-worker');
 const roleOf = (plan: ProcessPlan): 'api' | 'worker' | 'emulator' =>
   plan.network === 'clouds' ? 'emulator' : isWorker(plan) ? 'worker' : 'api';
 
-/** Processes that call the internet: receivers of webhooks, buckets, the vendor and the clouds. */
+/** The processes that call the internet: receivers of webhooks, buckets, the vendor or the clouds. */
 const callsInternet = new Set(['keys-worker', 'hosting', 'hosting-worker', 'compute', 'compute-worker']);
 
 const calleesOf = ({ needs, calls = [] }: ProcessPlan): string[] => [...new Set([...needs, ...calls])];
@@ -58,7 +58,7 @@ function entryOf(plan: ProcessPlan) {
     role: roleOf(plan),
     args: [...(run.flags ?? []), run.entry],
     memory: `${memoryMb}Mi`,
-    // Only a worker with a queue has the metric of the backlog.
+    // Only a worker with a queue has the metric of waiting work, by which KEDA scales.
     hasQueue: isWorker(plan) && plan.needs.includes('redis'),
     env: environmentOf(plan),
     secrets: secretFilesOf(plan.name),
@@ -92,7 +92,9 @@ export function renderProcesses(): string {
 
 export const chartFile = 'infra/helm/processes.yaml';
 
-/** With `--check`, changes nothing and fails when the file differs from the topology. */
+/**
+ * Writes the file if it differs from the topology. With `--check` it changes nothing, and fails if the file differs.
+ */
 function main(isCheck: boolean): number {
   const file = inRepo(chartFile);
   const isStale = !existsSync(file) || readFileSync(file, 'utf8') !== renderProcesses();

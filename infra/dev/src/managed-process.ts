@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { type DevConfig, inRepo, repoRoot } from './dev-config';
 import type { ManagedProcess, Running } from './supervisor';
 
-/** The size at which a log file is renamed. One older file is kept. */
+/** The size above which a log file is renamed. One renamed file is kept. */
 const logBytesMax = 10 << 20;
 
 interface ChildLog {
@@ -15,7 +15,7 @@ interface ChildLog {
 }
 
 /**
- * Opens `<folder>/<name>.log` for appending. A file that exceeds 10 MB is renamed to `<name>.1.log`. Output that cannot
+ * Opens `<folder>/<name>.log` for appending. A file larger than 10 MB is renamed to `<name>.1.log`. Output that cannot
  * be written is lost.
  */
 export function openChildLog(folder: string, name: string): ChildLog {
@@ -33,7 +33,7 @@ export function openChildLog(folder: string, name: string): ChildLog {
         fs.appendFileSync(file, chunk, { mode: 0o600 });
         bytes += chunk.length;
       } catch {
-        // Lines are lost when the disk is full. An error here would end this supervisor, and every process with it.
+        // The disk may be full. An error here would end this supervisor, and with it every process.
       }
     },
   };
@@ -45,15 +45,15 @@ export function readLastLines(file: string, linesMax: number): string {
   return fs.readFileSync(file, 'utf8').trimEnd().split('\n').slice(-linesMax).join('\n');
 }
 
-/** pino's level of `error`. Only `fatal` is higher. */
+/** The number of pino's level `error`. Only `fatal` is higher. */
 const errorLevel = 50;
 const quietMs = 60_000;
 
 const entrySchema = z.looseObject({ level: z.number(), msg: z.string().default('') });
 
 /**
- * Returns a function that gets the process's output and prints its errors on the terminal. The terminal shows only the
- * message, and the same message at most once a minute.
+ * Returns a function that is given the output of a process and prints the process's errors on the terminal. The
+ * terminal shows only the message of an error, and the same message at most once a minute.
  */
 function createErrorSummary(name: string, say: (line: string) => void): (chunk: string) => void {
   let rest = '';
@@ -90,12 +90,13 @@ export interface NodeProgram {
   environment: Readonly<Record<string, string>>;
 }
 
-/** The limit is longer than the 25 s in which a process may finish its work. */
+/** The limit after SIGTERM. A process itself allows its work 25 s. */
 const stopTimeoutMs = 28_000;
 
 /**
- * A Node program as a supervised process, with the telemetry preload. The program gets only its own environment. The
- * output goes to `<logsDir>/<name>.log`. `describe` is called at each start, because secrets may have been rotated.
+ * Returns a Node program of Drydock for the supervisor. It runs with the telemetry preload, and its environment is only
+ * what `describe` returns. Its output goes to `<logsDir>/<name>.log`. `describe` is called again at each start, because
+ * secrets may have been rotated.
  */
 export function managedNode(describe: () => NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
   const { name, port, flags, entry: program } = describe();
@@ -133,13 +134,13 @@ export interface ManagedPostgres {
   server(): PostgresServer;
 }
 
-/** An embedded Postgres as a supervised process. The server has the same folder, port and password at every start. */
+/** Returns an embedded Postgres for the supervisor. Folder, port and password are the same at every start. */
 export function managedPostgres(options: {
   name: string;
   folder: string;
   port: number;
   isEphemeral: boolean;
-  /** The account of the program, used when this process is root. */
+  /** The uid of the server if this process is root. */
   account: number;
   sessionBytes?: number;
   isSocketOnly?: boolean;
@@ -161,14 +162,14 @@ export function managedPostgres(options: {
   };
 }
 
-/** The queue of this start: the user's Redis, a private Redis, or tables in Drydock's Postgres. */
+/** The queue of this start: the user's Redis, a Redis of this stack, or tables in Drydock's Postgres. */
 type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & {
   note: string;
 };
 
 /**
- * Chooses REDIS_URL, else a Valkey or Redis on the PATH, else Postgres. QUEUE_BACKEND forces a backend. @throws when
- * Redis is forced and there is none
+ * Chooses the Redis at REDIS_URL, else a Valkey or Redis on the PATH, else Postgres. QUEUE_BACKEND forces a backend.
+ * @throws if QUEUE_BACKEND forces Redis and there is none
  */
 export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>): QueueChoice {
   if (config.queueBackend === 'postgres') return { kind: 'postgres', note: 'Postgres' };
@@ -180,8 +181,8 @@ export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>
 }
 
 /**
- * A private Redis as a supervised process. `passwordsNow` is called at each start, because secrets may have been
- * rotated.
+ * Returns a Redis of this stack for the supervisor. `passwordsNow` is called at each start, because secrets may have
+ * been rotated.
  */
 export function managedRedis({
   passwordsNow,

@@ -1,4 +1,4 @@
-// `npm run migrate:new -- SERVICE NAME`: writes the migration from a service's present migrations to its Prisma schema.
+// `npm run migrate:new -- SERVICE NAME`: writes the migration that a service's migrations lack for its Prisma schema.
 
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
@@ -16,8 +16,8 @@ async function main(service: string | undefined, name: string | undefined): Prom
   const serviceDir = inRepo(`services/${service}`);
   if (!fs.existsSync(path.join(serviceDir, 'prisma/schema')))
     throw new Error(`There is no services/${service}/prisma/schema`);
-  // Prisma replays the migrations into a shadow database. A temporary server is used, so that the shadow database is
-  // created on no real server.
+  // Prisma replays the migrations into a shadow database. The server is a temporary one, so that the shadow database is
+  // not created beside real data.
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-migrate-'));
   fs.chmodSync(folder, 0o711);
   const server = await startPostgres({ folder, isEphemeral: true });

@@ -1,6 +1,6 @@
-// `npm run mutants`: plants one defect after another in a copy of the working tree, and runs the suites of the gate
-// that should find the defect. An undetected defect shows a gap in the gate. With names, only the named defects are
-// planted. `--whole` runs every suite of `npm test` for each defect.
+// `npm run mutants [-- NAME…]`: plants one defect after another in a copy of the working tree, and runs the suites of
+// `npm test` that should find the defect. A defect that no suite finds shows a gap in `npm test`. With names, only
+// these defects are planted. `--whole` runs every suite of `npm test` for each defect.
 
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -14,7 +14,7 @@ const root = process.cwd();
 const write = (line: string): void => void process.stdout.write(`${line}\n`);
 const secondsSince = (started: number): string => ((performance.now() - started) / 1000).toFixed(1);
 
-/** Runs a command in the copy. Resolves with its exit code and its output, which explains a failure. */
+/** Runs a command in the copy. Resolves with its exit code and its output. */
 function run(copy: string, command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
   const child = spawn(command, args, {
     cwd: copy,
@@ -39,7 +39,7 @@ async function build(copy: string, files: Iterable<string>): Promise<void> {
   if (code !== 0) throw new Error(`the compiler finds it before any test does: ${output.trim()}`);
 }
 
-/** Runs the suites, or the whole gate if `files` is empty. Resolves with the suites that failed. */
+/** Runs the suites, or all of `npm test` if `files` is empty. Resolves with the suites that failed. */
 async function runSuites(copy: string, files: readonly string[]): Promise<Suite[]> {
   const log = scratchFile('suites.jsonl');
   const reporter = `--reporters=${path.join(copy, 'packages/testing/jest/reporter.cjs')}`;
@@ -54,8 +54,8 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
 }
 
 /**
- * Returns the failed tests as `file › title`, those of the expected suites first. The suite that checks the list of
- * defects does not count, because it fails at every change of a listed file.
+ * Returns the failed tests as `file › title`, those of the expected suites first. Tests of the mutants themselves do
+ * not count: they fail with any planted defect, because its text is no longer in its file.
  */
 function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string[] {
   const broken = [...suites].sort(
@@ -67,8 +67,8 @@ function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string
 }
 
 /**
- * Plants the defect and runs its suites. `alsoBuild` is the restored file of the previous defect, which must be built
- * again. Resolves with the tests that found this defect.
+ * Plants the defect, runs its suites and removes the defect. Resolves with the tests that found it. `alsoBuild` has the
+ * file of the previous defect, whose original text must be built again.
  */
 async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, isWhole: boolean): Promise<string[]> {
   const file = path.join(copy, defect.file);
@@ -85,7 +85,7 @@ async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, 
   }
 }
 
-/** Prints whether each defect was found. Resolves with the number of undetected defects. */
+/** Plants the defects, and prints for each whether it was found. Resolves with the number that was not found. */
 async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   let failed = 0;
   let planted: string[] = [];
@@ -132,7 +132,8 @@ async function main(): Promise<number> {
 }
 
 /**
- * Resolves with the number of undetected defects. A suite that already fails without a defect cannot detect a defect.
+ * Resolves with the number of defects that were not found. First the suites must pass without a defect, because a suite
+ * that fails anyway finds nothing.
  */
 async function inCopy(chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   const copy = copyTree(root);

@@ -1,5 +1,5 @@
 /**
- * Reads the contract with tools of other authors.
+ * Checks docs/openapi.json with linters for OpenAPI.
  *
  * @tier long
  * @processes
@@ -13,7 +13,7 @@ import { inRepo } from './dev-config';
 
 const run = promisify(execFile);
 const tools = process.env['DRYDOCK_OPENAPI_TOOLS'] ?? '/var/cache/drydock-openapi-tools';
-/** The tools are 240 packages, so the test is skipped where `.ci/fetch-openapi-tools` has not run. */
+/** The linters are 240 packages. So the tests are skipped unless `.ci/fetch-openapi-tools` has fetched them. */
 const itWith = fs.existsSync(path.join(tools, 'complete')) ? test : test.skip;
 const bin = (name: string): string => path.join(tools, 'node_modules/.bin', name);
 

@@ -1,16 +1,13 @@
-// Values for the environments of processes. A `Place` is one kind of deployment: `npm start` or docker-compose.yml. A
-// `Place` gives addresses, folders and settings, and a `SecretPlace` also gives secrets.
+// The values in the environments of processes. A `Place` is one kind of deployment: `npm start`, docker-compose.yml or
+// the Helm chart. It gives addresses, folders and settings. A `SecretPlace` also gives secrets.
 
-/** Services that have a database and a role. */
+/** The services that have a database and a role in Postgres. */
 export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 export type ServiceWithDatabase = (typeof servicesWithDatabase)[number];
 
 export type Variables = Record<string, string>;
 
-/**
- * The differences between a deployment on one machine (`npm start`) and a deployment in containers
- * (docker-compose.yml).
- */
+/** The values that differ between the kinds of deployment. */
 export interface Place {
   /** True for `npm start`, which runs emulators instead of the operator's providers. */
   isEmbedded: boolean;
@@ -19,45 +16,45 @@ export interface Place {
   /** Returns the absolute path of a volume. */
   folderOf(name: string): string;
   /**
-   * Returns the socket folder of the Postgres that serves sites of earlier versions. The roles of those sites cannot
-   * log in through a port. Returns '' where no such Postgres runs.
+   * Returns the folder with the socket of `sites-postgres`, which has the databases of sites from earlier versions. The
+   * site agent can log in there only through the socket. Returns '' if no `sites-postgres` runs.
    */
   sitesSocketFolder(): string;
-  /** Returns a setting of the operator that is not secret, or `fallback` ('' by default). */
+  /** Returns a setting that the operator may choose and that is no secret, or `fallback` ('' by default). */
   setting(variable: string, fallback?: string): string;
 }
 
 /**
- * A place that also knows the secrets. Only the function `secrets` of a plan gets this place, so that no secret gets
- * into plain variables.
+ * A place that also gives secrets. Of a plan's functions only `secrets` is called with it, so that no secret gets into
+ * a plain variable.
  */
 export interface SecretPlace extends Place {
-  /** Returns a label's secret as hex, derived from the current master key. */
+  /** Returns the secret of a label, derived from the current master key, as hex. */
   current(label: string): string;
   /**
-   * Returns a label's secret for a process that accepts several. While the master key is rotated, each key gives one
-   * secret, the current key first.
+   * Returns the secrets of a label for a process that accepts several, separated by commas. While the master key is
+   * rotated there is one for each key, that of the current key first.
    */
   rotated(label: string): string;
   /**
-   * Returns the part of a login's name that depends on its password. During a rotation two logins are needed, because a
-   * login has only one password in Postgres.
+   * Returns the part of a Postgres login's name that depends on its password. A login has only one password, so each
+   * password of a rotation needs a login of its own.
    */
   fingerprint(label: string): string;
   /**
-   * Returns the secret of an emulator, which does not depend on rotations of the master key. The emulator replaces a
-   * provider, and a provider's secrets do not change with Drydock's master key.
+   * Returns a secret of an emulator. It stays the same when the master key of `npm start` is rotated, because the
+   * secrets of a real provider would not change either.
    */
   derive(label: string): string;
-  /** Returns the superuser's URL of a cluster, or '' if no sites of earlier versions exist. */
+  /** Returns the URL of a cluster's superuser. Returns '' for `sites-postgres` if it does not run. */
   adminUrl(cluster: 'postgres' | 'sites-postgres'): string;
-  /** Returns the URL of the queue: Redis, or a database of Drydock's cluster. */
+  /** Returns the URL of the queue: a Redis, or a database in Drydock's Postgres. */
   queueUrl(): string;
-  /** Returns the URL of Redis, or undefined if the queue is in Postgres. */
+  /** Returns the URL of Redis, or undefined if there is none and the queue is in Postgres. */
   redisUrl(): string | undefined;
 }
 
-/** The path whose answer says that a process can do its work. `/healthz` only says that it runs. */
+/** The path that answers 200 when a process can do its work. `/healthz` answers 200 as soon as the process runs. */
 export const readinessPath = '/readyz';
 
 export const urlOf = (place: Place, name: string): string => `http://${place.addressOf(name)}`;
@@ -68,7 +65,7 @@ export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | '
   return `postgresql://${service}_${place.fingerprint(label)}:${place.current(label)}@${place.addressOf('postgres')}/${service}`;
 }
 
-/** The secrets of the job that creates the services' databases and logins. */
+/** Returns the secrets of the job that creates the databases and logins of the services. */
 export const createDatabasesSecrets = (place: SecretPlace): Variables => ({
   ADMIN_DATABASE_URL: place.adminUrl('postgres'),
   DATABASES: JSON.stringify(
@@ -76,7 +73,7 @@ export const createDatabasesSecrets = (place: SecretPlace): Variables => ({
   ),
 });
 
-/** The secrets that a service and its worker share. */
+/** Returns the secrets of a service without a queue. */
 export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   DATABASE_URL: databaseUrl(place, service),
   SERVICE_SECRET: place.rotated(`service:${service}`),
@@ -84,13 +81,13 @@ export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace)
   AUDIT_TOKEN_SECRET: place.rotated(`audit:${service}`),
 });
 
-/** The secrets of a service, with those of its queue. */
+/** Returns the secrets of a service with a queue, which its worker shares. */
 export const queuedSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   ...serviceSecrets(service, place),
   QUEUE_URL: place.queueUrl(),
 });
 
-/** The secrets of a service's worker. The operator may provide a password for the board of its queues. */
+/** Returns the secrets of a worker. The operator may give a password for the page that shows its queue. */
 export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   ...queuedSecrets(service, place),
   QUEUE_BOARD_TOKEN: '',
@@ -99,29 +96,31 @@ export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace):
 export const keysUrl = (place: Place): Variables => ({ KEYS_URL: urlOf(place, 'keys') });
 
 /**
- * The time in which a stopping API still serves requests while another process takes over. `npm start` runs only one
- * process of each API, so the time would be lost.
+ * Returns the variable with the seconds in which a stopping API still answers while another process takes over. `npm
+ * start` runs only one process of each API, so it does not wait.
  */
 export const drainTime = (place: Place, variable = 'DRAIN_SECONDS'): Variables =>
   place.isEmbedded ? {} : { DRAIN_SECONDS: place.setting(variable, '5') };
 
 /**
- * The variable that lists webhook receivers which may be inside the own network. Developers set it to try out webhooks.
- * Without it, webhooks go only to public addresses.
+ * Returns the variable with the receivers of webhooks that may have a private address. Developers set it to try out
+ * webhooks. Without it, webhooks go only to public addresses.
  */
 export const webhookReceivers = (place: Place): Variables => {
   const allowed = place.setting('DRYDOCK_WEBHOOK_ALLOW');
   return allowed === '' ? {} : { DRYDOCK_WEBHOOK_ALLOW: allowed };
 };
 
-/** The demo's buckets at the S3 emulator, by owner. The bucket of Drydock's backups uses Object Lock. */
+/** The buckets at the S3 emulator, by owner. The bucket for Drydock's own backups has Object Lock. */
 export const buckets = {
   backups: 'drydock-backups',
   customer: 'demo-customer',
   sandboxCustomer: 'demo-sandbox-customer',
 } as const;
 
-/** Returns the settings with which an owner of a bucket uses the S3 emulator. The access key has the bucket's name. */
+/**
+ * Returns the settings with which an owner uses its bucket at the S3 emulator. The access key id is the bucket's name.
+ */
 export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
   endpoint: urlOf(place, 's3-stand-in'),
   region: 'us-east-1',
@@ -131,7 +130,7 @@ export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
 });
 export type S3Keys = ReturnType<typeof s3KeysOf>;
 
-/** Returns the access with which the demo changes an emulator directly, without Drydock. */
+/** Returns the URL and token with which the demo changes the content of an emulator without Drydock. */
 export const emulatorAdmin = (
   name: 'hetzner-stand-in' | 'vendor-stand-in',
   place: SecretPlace,
@@ -140,7 +139,7 @@ export const emulatorAdmin = (
   token: place.derive(`${name}:admin`),
 });
 
-/** Live accounts at the emulators replace real accounts, so only `npm start` has them. */
+/** A live account at an emulator replaces a real account, so only `npm start` has it. */
 const accountsIn = (place: Place): readonly string[] => (place.isEmbedded ? ['live', 'sandbox'] : ['sandbox']);
 
 /**
@@ -154,7 +153,7 @@ export function accountList(place: SecretPlace, name: string, suffix = ''): stri
     .join(',');
 }
 
-/** The bucket of Drydock's backups. */
+/** Returns the address of the bucket for Drydock's backups. */
 const backupsBucket = (place: Place): Variables => ({
   BACKUPS_S3_ENDPOINT: place.isEmbedded ? urlOf(place, 's3-stand-in') : place.setting('BACKUPS_S3_ENDPOINT'),
   BACKUPS_S3_REGION: place.isEmbedded ? 'us-east-1' : place.setting('BACKUPS_S3_REGION', 'us-east-1'),
@@ -167,22 +166,22 @@ const vendorUrls = (place: Place): Variables =>
     ? { VENDOR_URL: urlOf(place, 'vendor-stand-in'), VENDOR_SANDBOX_URL: urlOf(place, 'vendor-stand-in') }
     : { VENDOR_URL: place.setting('VENDOR_URL') };
 
-/** The environment that hosting's API and worker share. */
+/** Returns the environment that the API and the worker of hosting share. */
 export const hostingEnvironment = (place: Place): Variables => ({
   ...keysUrl(place),
   ...backupsBucket(place),
   ...vendorUrls(place),
   SITE_HOST_URL: urlOf(place, 'site-host'),
   BACKUPS_DIR: place.folderOf('backups'),
-  // The demo's customers store their copies at the emulator, on a loopback address. Outside of `npm start`, customers'
-  // storage may not have such an address.
+  // In `npm start` the customers' storage is the emulator on a loopback address. Without this variable, Drydock refuses
+  // storage at such an address.
   ...(place.isEmbedded ? { DRYDOCK_OFFSITE_ALLOW: place.addressOf('s3-stand-in') } : {}),
 });
 
-/** Returns `value` for `npm start`. In containers the operator provides the value, which '' stands for. */
+/** Returns `value` for `npm start`, and otherwise '', which stands for a secret that the operator gives. */
 export const embeddedOr = (place: SecretPlace, value: string): string => (place.isEmbedded ? value : '');
 
-/** The plans and prices of Hetzner's emulator. */
+/** The plans and prices of the range at the Hetzner emulator. */
 const hetznerOffer = {
   currency: 'EUR',
   specs: {
@@ -193,7 +192,7 @@ const hetznerOffer = {
   plans: { small: 'cpx11', medium: 'cpx21' },
 };
 
-/** The plans, prices, sizes and templates of the Proxmox emulator. */
+/** The plans, prices, sizes and templates of the range at the Proxmox emulator. */
 const proxmoxOffer = {
   currency: 'EUR',
   specs: { 'vm-small': { hour_minor: 1, month_minor: 390 }, 'vm-medium': { hour_minor: 2, month_minor: 790 } },
@@ -206,8 +205,8 @@ const proxmoxOffer = {
 };
 
 /**
- * Returns the deploy targets of one mode, each with its provider. The driver's tokens can change machines, and the
- * reader's tokens can only read machines.
+ * Returns the ranges of one mode as JSON, each with its provider. The tokens of a driver can change machines; those of
+ * a reader cannot.
  */
 export function computeTargets(place: SecretPlace, account: 'live' | 'sandbox', role: 'driver' | 'reader'): string {
   const suffix = role === 'reader' ? ':reader' : '';

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { openPortBook } from './data-folder';
 
 /**
- * Ports on which other programs appear to listen. The real check is replaced, because other suites use ports of the
- * same range.
+ * The ports on which other programs seem to listen. The mock replaces the real check, because other suites listen on
+ * ports of the same range.
  */
 const mockStrangers = new Set<number>();
 jest.mock('@drydock/process', () => ({
@@ -16,16 +16,16 @@ jest.mock('@drydock/process', () => ({
 test('a port is kept over starts, and given up only to a stranger who listens on it', async () => {
   const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-ports-'));
   const said: string[] = [];
-  const settle = async (): Promise<number> => {
+  const chooseAgain = async (): Promise<number> => {
     const book = await openPortBook(dataDir, (line) => said.push(line));
-    const port = await book.settle('keys');
+    const port = await book.choose('keys');
     await book.close();
     return port;
   };
-  const port = await settle();
-  expect(await settle()).toBe(port);
+  const port = await chooseAgain();
+  expect(await chooseAgain()).toBe(port);
   mockStrangers.add(port);
-  expect(await settle()).not.toBe(port);
+  expect(await chooseAgain()).not.toBe(port);
   expect(said).toHaveLength(1);
   const book = await openPortBook(dataDir, () => undefined);
   await expect(book.insist('gateway', port)).rejects.toThrow('DRYDOCK_PORT');
@@ -40,7 +40,7 @@ test('thirty supervisors that choose at once, before any of their processes list
   const chosen = await Promise.all(
     books.map(async (book) => {
       const ports: number[] = [];
-      for (const name of names) ports.push(await book.settle(name));
+      for (const name of names) ports.push(await book.choose(name));
       return ports;
     }),
   );

@@ -1,34 +1,34 @@
 import type { Place, SecretPlace, ServiceWithDatabase, Variables } from './place';
 
 /**
- * Networks of containers. A process listens in its own network, and joins the networks of processes that it needs or
- * calls. Only the gateway is in `front`. The gateway cannot reach `data`, where Drydock's databases are. `data` and
+ * A network of containers. A container is in its plan's network and in the networks of the processes that it needs or
+ * calls. Only the gateway is in `front`. The gateway is not in `data`, which has Drydock's databases. `data` and
  * `queue` have no route to the internet.
  */
 export type Network = 'front' | 'control' | 'data' | 'queue' | 'sites' | 'managed' | 'clouds';
 
 export interface ProcessPlan {
   name: string;
-  /** The compiled entry point with flags for Node, or a server that the deployment provides. */
+  /** A compiled program of Drydock with flags for Node, or a database server that the deployment provides. */
   run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
-  /** Processes that are started before this process and stopped after it. */
+  /** The processes that start before this process and stop after it. */
   needs: readonly string[];
-  /** Other processes that this process calls, but does not need for its start. */
+  /** The processes that this process calls but does not need for its start. */
   calls?: readonly string[];
   /** The service whose database the process uses. The database is created and migrated before the process starts. */
   database?: ServiceWithDatabase;
   /** Set if only `npm start` runs the process, because it replaces a provider of the operator. */
   isEmbeddedOnly?: true;
-  /** Set if the process serves content of earlier versions. `npm start` runs the process only if its folder exists. */
+  /** Set if the process only serves data of earlier versions. `npm start` runs it only if its folder exists. */
   isForOldData?: true;
   network: Network;
-  /** Volumes that the process writes, or only reads (`:ro`). `npm start` uses folders in the data folder. */
+  /** The volumes that the process writes, or only reads (`:ro`). `npm start` uses folders in the data folder. */
   volumes?: readonly string[];
-  /** Set if the process isolates customers' programs. Its container then needs namespaces. */
+  /** Set if the process runs customers' programs in boxes. Its container then may create namespaces. */
   makesBoxes?: true;
   /** The memory limit of the container, in MB. */
   memoryMb: number;
   environment?(place: Place): Variables;
-  /** Variables that are or contain a secret. '' stands for a secret that the operator provides. */
+  /** The variables that are or contain a secret. '' stands for a secret that the operator gives. */
   secrets?(place: SecretPlace): Variables;
 }

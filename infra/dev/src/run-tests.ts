@@ -1,7 +1,7 @@
-// `npm test`: the checks and the suites of the gate. `npm run test:all`: also the long suites. `npm run chaos`: the
-// suites that take hours. `npm run check`: only the checks. `npm test -- PATTERN` runs the suites that match, of any
-// tier. `npm test -- --as-root` runs the suites marked `@root`, as root. Each command prints `N passed, N failed`. A
-// check counts like one test.
+// The program of `npm test` (the checks and the suites of the tier `gate`), `npm run test:all` (also the tier `long`),
+// `npm run chaos` (the suites of all tiers, for hours) and `npm run check` (only the checks). `npm test -- PATTERN`
+// runs the suites that match, of the tiers `gate` and `long`. `npm test -- --as-root` runs the suites marked `@root`,
+// as root. The last line is `N passed, N failed`. A check counts as one test.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ import {
   scratchFile,
 } from './tests/suites';
 
-/** The most suites that may fail first and pass alone. With more such suites, the whole run fails. */
+/** The most failed suites that are run a second time. If more suites fail, the run has failed. */
 const flakySuitesMax = 2;
 
 interface Counts {
@@ -38,9 +38,9 @@ const options = {
   'as-root': { type: 'boolean', default: false },
   all: { type: 'boolean', default: false },
   chaos: { type: 'boolean', default: false },
-  /** `n/m` runs the n-th of m parts. */
+  /** `n/m` runs the n-th of m parts of the suites. */
   shard: { type: 'string' },
-  /** Also runs suites that passed in an earlier run of the same files. */
+  /** Runs all suites, also those that passed in an earlier run on the same sources. */
   afresh: { type: 'boolean', default: false },
 } as const;
 
@@ -59,7 +59,7 @@ async function main(): Promise<number> {
     counts.failed += checked.failed;
     write(`Checks: ${secondsSince(started)} s`);
   }
-  // Failed checks end the run before the suites, so that a formatting error is reported after a minute.
+  // A failed check ends the run before the suites, so that an error of form is reported within a minute.
   if (counts.failed === 0 && !values['checks-only']) add(counts, await runSuites(scope, values, positionals));
   const wholeSince = Number(process.env['DRYDOCK_COMMAND_STARTED_MS']);
   if (wholeSince > 0) write(`With install and build: ${((Date.now() - wholeSince) / 1000).toFixed(0)} s`);
@@ -100,7 +100,7 @@ async function runSuites(
   return { ...counts, failed: counts.failed + (isUnexplained ? 1 : 0) };
 }
 
-/** Returns the test files for jest. */
+/** Returns the suites for jest to run, without those in `done`. */
 function suitesToRun(
   scope: Scope,
   { 'as-root': asRoot, all: isAll, shard }: { 'as-root': boolean; all: boolean; shard?: string },
@@ -118,8 +118,8 @@ function suitesToRun(
 }
 
 /**
- * Runs a failed suite once more, alone, if it runs real processes. A suite that then passes is reported as flaky. If
- * more than `flakySuitesMax` suites failed, no suite is run again.
+ * Runs each failed suite with real processes a second time, alone. A suite that then passes is reported as flaky and
+ * does not fail the run. If more than `flakySuitesMax` suites failed, none is run again.
  */
 async function giveSecondChances(
   ran: Suite[],
@@ -130,8 +130,7 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    // jest runs a single file in its own process. Without this flag, open handles of a failed test would keep that
-    // process alive.
+    // jest runs a single suite within its own process, which a failed test's open handles would keep alive.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
     flaky.push(
       ...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map(
@@ -159,7 +158,7 @@ function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   };
 }
 
-/** Returns the log of a run. Its name depends on the exact sources, so that another commit or edit starts a new log. */
+/** Returns the log of a run. Its name contains a digest of the sources, so that an edit or commit starts a new log. */
 function resumableLog(scope: Scope, afresh: boolean): string {
   const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', maxBuffer: 1 << 28 });
   const untracked = git('ls-files', '--others', '--exclude-standard').split('\n').filter(Boolean);

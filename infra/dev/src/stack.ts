@@ -21,35 +21,36 @@ import type { ProcessPlan } from './process-plan';
 import { createSupervisor, type Supervisor } from './supervisor';
 import { findPlan, topology, withNeeds } from './topology';
 
-/** Processes of the topology on this machine, with everything that they need. */
+/** The processes of the topology that run on this machine. */
 export interface Stack {
   /** Starts the processes. Calls `tell` with the name of each process that becomes ready. */
   start(tell: (line: string) => void): Promise<void>;
-  /** Addresses and secrets. The values of the databases are known only after the start. */
+  /** Gives addresses and secrets. `adminUrl` and `sitesSocketFolder` throw before the database servers have started. */
   place: SecretPlace;
   /** Returns the program, environment and port of a process on this machine. */
   programOf(name: string): NodeProgram;
   processesFile: string;
-  /** Returns notes for the user. The notes are complete after the start. */
+  /** Returns lines for the user, for example which queue is used. They are complete after the start. */
   notes(): string[];
-  /** Stops every process after the processes that need it. `stop` may be called at any time, and repeatedly. */
+  /** Stops each process after the processes that need it. May be called at any time and more than once. */
   stop(): Promise<void>;
 }
 
 interface StackOptions {
-  /** The processes to run, with everything that they need. The default is the whole topology. */
+  /** The processes to run. The processes that they need run too. Default: the whole topology. */
   names?: readonly string[];
-  /** Processes that the caller runs itself. Only the processes that they need are started. */
+  /** Processes that the caller runs itself. The processes that they need are still started. */
   without?: readonly string[];
-  /** Called when all processes were spawned, but may not be ready. The caller then starts its own processes. */
+  /** Called when all processes were spawned but may not be ready yet. The caller then starts its own processes. */
   onSpawned?: () => void;
 }
 
-/** A backup locks all tables of a site at once. This value allows 80,000 locks for the server's 200 connections. */
+/** A backup locks all tables of a site at once. 400 locks for each of the server's 200 connections allow 80,000. */
 const sitesLocks = '400';
 
 /**
- * Claims the data folder and prepares the start. Calls `say` with a line for each event that the user did not request.
+ * Claims the data folder and prepares the start. `say` gets a line for each event that the user did not ask for, such
+ * as the death of a process.
  */
 export async function openStack(
   config: DevConfig,
@@ -71,7 +72,7 @@ export async function openStack(
   const services = [...new Set(wanted.flatMap(({ database }) => database ?? []))];
   const needsQueue = wanted.some(({ name }) => name === 'redis');
   const book = await openPortBook(dataDir, say);
-  const portOf = await settlePorts();
+  const portOf = await choosePorts();
 
   const clusters = new Map<string, ManagedPostgres>();
   const clusterOf = (name: string) => {
@@ -97,14 +98,14 @@ export async function openStack(
   };
 
   /**
-   * Finds a port for every process of the topology before the first process starts, because processes get the addresses
-   * of all other processes.
+   * Finds a port for every process of the topology before the first process starts, because a process gets the
+   * addresses of others in its environment.
    */
-  async function settlePorts(): Promise<(name: string) => number> {
+  async function choosePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();
     for (const { name } of topology.filter(isThere)) {
       const isGiven = name === 'gateway' && config.port !== 0 && plans.some((plan) => plan.name === name);
-      ports.set(name, isGiven ? await book.insist(name, config.port) : await book.settle(name));
+      ports.set(name, isGiven ? await book.insist(name, config.port) : await book.choose(name));
     }
     return (name) => {
       const port = ports.get(name);
@@ -117,7 +118,7 @@ export async function openStack(
     const { run, environment, secrets, network } = findPlan(name);
     if ('store' in run) throw new Error(`${name} is no program of ours`);
     const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
-    // An emulator sends no spans, because the provider that it replaces would send none.
+    // An emulator sends no telemetry, because the provider that it replaces would send none to Drydock.
     const commonEnvironment = Object.fromEntries(
       Object.entries(config.commonEnvironment).filter(
         ([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_'),
@@ -160,8 +161,8 @@ export async function openStack(
   }
 
   /**
-   * Creates the databases of all services in one call, because two services that change rights at the same time would
-   * conflict.
+   * Creates the databases of all services in one call, because two sessions that grant rights at the same time would
+   * fail with a conflict.
    */
   async function createDatabases(): Promise<void> {
     const names = needsQueue && queue.kind === 'postgres' ? ([...services, 'queue'] as const) : services;
@@ -189,8 +190,9 @@ export async function openStack(
   }
 
   /**
-   * Starts each process once, after the processes that it needs. A database server counts as started when it answers. A
-   * program of Drydock counts as started when it is spawned, because programs wait for each other by themselves.
+   * Starts each process once, after the processes that it needs. A database server has started when it answers. A
+   * program of Drydock has started when it is spawned, because programs wait for each other by themselves. Resolves
+   * when all programs are ready.
    */
   async function start(tell: (line: string) => void): Promise<void> {
     const starting = new Map<string, Promise<void>>();
@@ -228,7 +230,6 @@ export async function openStack(
     );
   }
 
-  /** Stops each process after the processes that need it. */
   async function stopAll(): Promise<void> {
     supervisor.close();
     const stopping = new Map<string, Promise<void>>();
@@ -282,7 +283,7 @@ function writeTargets(file: string, first: number, programs: readonly ProcessPla
   writeJsonAtomically(file, targets);
 }
 
-/** On two cores a process needs 2 to 3 s when everything starts at once. The limit allows for slower machines. */
+/** The limit is for slow machines. On two cores a process is ready after 2 to 3 s when everything starts at once. */
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;
 
@@ -310,7 +311,7 @@ async function isReady(port: number): Promise<boolean> {
   }
 }
 
-/** Describes how applications are isolated from each other on this machine. */
+/** Returns a line that tells how applications are isolated from each other on this machine. */
 function describeIsolation(isolation: Isolation): string {
   switch (isolation.kind) {
     case 'accounts':

@@ -1,6 +1,6 @@
 /**
- * Kills every process, one after the other, with the whole demo content and on both queues. When root runs the suite,
- * applications have their own accounts.
+ * Starts the whole of Drydock on both queues and kills every process, one after the other. The first queue has the
+ * whole demo content. When root runs the suite, applications have their own accounts.
  *
  * @tier long
  * @processes
@@ -116,8 +116,8 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {
     const before = stack.processes();
-    // On the second queue only hosting and its worker are killed, because the queue's backend matters only to a service
-    // and its worker.
+    // On the second queue only hosting and its worker are killed, because the backend makes a difference only to the
+    // processes that use the queue.
     const victims = queueBackend === firstBackend ? Object.keys(before) : ['hosting', 'hosting-worker'];
     for (const name of victims) {
       await stack.killAndWait(name);

@@ -1,6 +1,6 @@
-// `npm start`: runs the whole of Drydock on this machine, with demo content, until Ctrl-C. `npm start -- NAME…`: runs
-// the named processes and the processes that they need, without demo content. `npm start -- --traces`: also serves a
-// page of all traces.
+// `npm start`: runs the whole of Drydock on this machine, with demo content, until Ctrl-C. `npm start -- NAME…` runs
+// only these processes and the processes that they need, without demo content. `npm start -- --traces` also serves a
+// page with all traces.
 
 import path from 'node:path';
 import { proveProcess, readCommandLine } from '@drydock/process';
@@ -33,14 +33,14 @@ async function main(): Promise<void> {
   });
   try {
     const shown = names.length === 0 ? await startWithDemo(stack, config) : await startSome(stack, config, names);
-    if (isStopping()) return; // a seed that was in progress has failed only because of the stop
+    if (isStopping()) return; // a part of the demo may be missing only because of the stop
     const notes = [...stack.notes(), ...(traces === undefined ? [] : [`Traces: ${traces.url} shows the last 300`])];
     process.stdout.write(
       `\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`,
     );
-    process.send?.('ready'); // to the parent process, if it is a test
+    process.send?.('ready'); // a test that has spawned this process waits for the message
   } catch (error) {
-    if (isStopping()) return; // the work failed because of the stop, and the handler of the signal exits
+    if (isStopping()) return; // the error comes from the stop, and stopOnSignal exits
     say(error instanceof Error ? error.message : String(error));
     await stack.stop();
     process.exit(1);
@@ -50,7 +50,9 @@ async function main(): Promise<void> {
 const usage = `npm start [-- [--traces] [NAME…]]
   Everything with demo content; with names these processes and what they need, without it. --traces shows all traces in the browser.`;
 
-/** Starts the page of traces, if wanted, and makes every process send all of its spans to that page. */
+/**
+ * Starts the page of traces if it is wanted. Returns a configuration with which all processes send their spans to it.
+ */
 async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ config: DevConfig; traces?: TraceViewer }> {
   if (!isWanted) return { config };
   const common = config.commonEnvironment;
@@ -62,8 +64,8 @@ async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ confi
 }
 
 /**
- * Starts everything, and then creates the demo content. Returns lines that tell the user the addresses and a command
- * that works as printed.
+ * Starts everything, and then creates the demo content. Returns lines for the user with the addresses and with commands
+ * that work as printed.
  */
 async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]> {
   let demo: Demo | undefined;
@@ -102,7 +104,7 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
   ];
 }
 
-/** Starts some processes and those that they need. Returns lines that tell the user how to call each process. */
+/** Starts the named processes and those that they need. Returns lines that tell the user how to call each process. */
 async function startSome(stack: Stack, config: DevConfig, names: readonly string[]): Promise<string[]> {
   await runSteps([{ title: `Starting ${names.join(', ')} and what is needed for it`, run: stack.start }]);
   const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
@@ -113,21 +115,21 @@ async function startSome(stack: Stack, config: DevConfig, names: readonly string
   const lines = names.flatMap((name) => [
     `  ${name} listens on ${stack.place.addressOf(name)}`,
     ...('entry' in findPlan(name).run ? [`    curl -s http://${stack.place.addressOf(name)}/readyz`] : []),
-    // Without a gateway, `npm run dev:call` signs the request.
+    // There may be no gateway. So the line shows `npm run dev:call`, which signs the request itself.
     ...(isService(name) ? [`    SERVICE=${name} npm run dev:call METHOD PATH [BODY]`] : []),
   ]);
   return ['Up:', ...lines, `  Logs are in ${path.join(path.relative(process.cwd(), config.dataDir) || '.', 'logs')}`];
 }
 
-/** A part of the start. `tell` shows a line below its title while it runs. */
+/** A part of the start. `run` calls `tell` with lines that are shown below the title. */
 interface Step {
   title: string;
   run(tell: (line: string) => void): Promise<void>;
 }
 
 /**
- * Runs steps in order. A terminal shows an animated list, and CI or a pipe gets a plain line for each step. The first
- * failed step ends the run.
+ * Runs the steps in order, until one fails. On a terminal they are an animated list; in CI or through a pipe they are
+ * plain lines.
  */
 async function runSteps(steps: readonly Step[], output: NodeJS.WriteStream = process.stdout): Promise<void> {
   if (!output.isTTY || (process.env['CI'] ?? '') !== '') {
@@ -144,7 +146,7 @@ async function runSteps(steps: readonly Step[], output: NodeJS.WriteStream = pro
         task.output = line;
       }),
   }));
-  // signals are left to the supervisor, because listr2 would end the process at once
+  // listr2 would end the process at a signal. stopOnSignal must stop all other processes first.
   await new Listr(tasks, { registerSignalListeners: false, rendererOptions: { collapseErrors: false } }).run();
 }
 

@@ -1,10 +1,9 @@
-/** How often the parent process is checked. */
+/** The pause between two checks of whether the parent process lives. */
 const parentCheckMs = 500;
 
 /**
- * Calls `stop` once, at Ctrl-C, SIGTERM, a closed terminal or the death of the parent, whichever comes first. The
- * parent is checked regularly, because a killed npm passes no signal on. Exits with 0 afterwards, or with 1 if `stop`
- * failed.
+ * Calls `stop` once: at Ctrl-C, at SIGTERM, when the terminal is closed, or when the parent dies. The parent is checked
+ * regularly, because an npm that is killed passes no signal on. Then exits with 0, or with 1 if `stop` failed.
  */
 export function stopOnSignal(stop: () => Promise<void>): { isStopping: () => boolean } {
   let stopping = false;
@@ -25,7 +24,7 @@ export function stopOnSignal(stop: () => Promise<void>): { isStopping: () => boo
   setInterval(() => {
     if (process.ppid !== parent) begin();
   }, parentCheckMs).unref();
-  // a closed terminal makes writes fail, which must not end this process before everything is stopped
+  // Writes fail after the terminal was closed. Such an error must not end this process before everything has stopped.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   return { isStopping: () => stopping };
 }

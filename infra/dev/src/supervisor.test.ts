@@ -14,8 +14,8 @@ import { createSupervisor, type ManagedProcess, type Running, type Supervisor } 
 let dataDir: string;
 let said: string[];
 /**
- * The pauses that the supervisor requested, in milliseconds. The fifth pause never ends, so that the test can check
- * exactly five.
+ * The pauses for which the supervisor has asked, in milliseconds. The fifth lasts until the supervisor is closed, so
+ * that a test sees exactly five.
  */
 let pauses: number[];
 let supervisor: Supervisor;
@@ -54,7 +54,7 @@ function managed(name: string, script: string): ManagedProcess {
 const table = (): Record<string, { pid: number; port: number }> =>
   JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8'));
 
-test('whoever is killed is started again at once, and the table says so', async () => {
+test('a killed process is started again at once, and the table says so', async () => {
   const { proof } = await supervisor.keepRunning(managed('sleeper', 'sleep 60'));
   expect(table()).toEqual({ sleeper: { pid: proof.pid, port: 1234 } });
   process.kill(proof.pid, 'SIGKILL');
@@ -63,7 +63,7 @@ test('whoever is killed is started again at once, and the table says so', async 
   expect(supervisor.deathsOf('sleeper')).toBe(1);
 });
 
-test('a full disk keeps nobody from being started again, and what is said then ends nobody', async () => {
+test('on a full disk a killed process is still started again, and a log that cannot be written throws nothing', async () => {
   const sleeper = managed('sleeper', 'sleep 60');
   const started: Running[] = [];
   const start = async (): Promise<Running> => {
@@ -83,7 +83,7 @@ test('a full disk keeps nobody from being started again, and what is said then e
   expect(() => openChildLog(dataDir, 'sleeper').write('words')).not.toThrow();
 });
 
-test('whoever keeps dying is started with growing pauses', async () => {
+test('a process that keeps dying is started with growing pauses', async () => {
   await supervisor.keepRunning(managed('dying', 'exit 3'));
   await until(() => pauses.length === 5);
   expect(pauses).toEqual([250, 500, 1_000, 2_000, 4_000]);
@@ -91,7 +91,7 @@ test('whoever keeps dying is started with growing pauses', async () => {
   expect(said).toContainEqual(expect.stringMatching(/^dying \(pid \d+\) ended with code 3; starting it again$/));
 });
 
-test('whoever is stopped stays stopped and out of the table', async () => {
+test('a stopped process stays stopped and out of the table', async () => {
   const { proof } = await supervisor.keepRunning(managed('sleeper', 'sleep 60'));
   await supervisor.stop(['sleeper']);
   expect(isSameProcess(proof)).toBe(false);

@@ -7,8 +7,8 @@ export interface Running {
   port: number;
   proof: ProcessProof;
   /**
-   * A text in the process's command line, which identifies a leftover. The text is empty if the process ends its own
-   * leftovers.
+   * A text in the process's command line, by which the next start recognises a leftover. The text is empty for a
+   * database server, which ends its own leftover when it starts.
    */
   program: string;
   exited: Promise<ChildExit>;
@@ -16,8 +16,8 @@ export interface Running {
 }
 
 /**
- * A process that must keep running. `start` resolves when the process is spawned. For a server without /readyz, `start`
- * resolves when the server answers.
+ * A process that must keep running. For a program of Drydock `start` resolves when the process is spawned, and for a
+ * database server when the server answers.
  */
 export interface ManagedProcess {
   name: string;
@@ -26,21 +26,21 @@ export interface ManagedProcess {
 
 export interface Supervisor {
   /**
-   * Resolves after the first start. From then on the process is restarted whenever it dies. @throws when the first
+   * Starts the process, and starts it again whenever it dies. Resolves after the first start. @throws if the first
    * start fails
    */
   keepRunning(managed: ManagedProcess): Promise<Running>;
   /** Returns how often the process has died since its first start. */
   deathsOf(name: string): number;
-  /** Prevents further starts. A process whose start is in progress is stopped afterwards. */
+  /** Starts no process any more. A process whose start is in progress is stopped after its start. */
   close(): void;
-  /** Stops these processes at the same time. Resolves when they have ended. */
+  /** Stops these processes, all at once. Resolves when they have ended. */
   stop(names: readonly string[]): Promise<void>;
 }
 
 const firstDelayMs = 250;
 const delayMsMax = 10_000;
-/** A process that ran for this long has started well. Its later death counts as a first death. */
+/** A process that ran for this long was healthy, so its death counts as the first one. */
 const steadyMs = 30_000;
 
 interface Kept {
@@ -56,8 +56,8 @@ type Pause = (ms: number, signal: AbortSignal) => Promise<void>;
 const pauseByClock: Pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined);
 
 /**
- * Keeps processes running and records them in the table. A process is restarted at once after its first death, and with
- * growing pauses after several quick deaths.
+ * Keeps processes running and records them in `table`. A process is started again at once after its first death, and
+ * with growing pauses when it dies again and again.
  */
 export function createSupervisor(
   table: ProcessTable,
@@ -68,8 +68,8 @@ export function createSupervisor(
   let isClosed = false;
 
   /**
-   * Records a change. When the disk is full, the table stays wrong until the next change, but the process must still be
-   * restarted.
+   * Writes a change into the table. If the disk is full, the table stays wrong until the next change: an error here
+   * must not keep a process from being started again.
    */
   function note(change: () => void): void {
     try {

@@ -1,7 +1,7 @@
 import type { SecretPlace } from './place';
 import { topology, withNeeds } from './topology';
 
-/** Each secret is its own label, so that the test can recognise the secret. */
+/** A place whose secrets are their labels, by which the test recognises them. */
 const place: SecretPlace = {
   isEmbedded: true,
   addressOf: () => '127.0.0.1:1',
@@ -28,8 +28,8 @@ function secretsOf(program: string): Set<string> {
 }
 
 /**
- * Returns the secrets that an API shares only with its worker and the services `gateway` and `keys`. `readersOf` has
- * the API's read-only secrets.
+ * Returns the secrets of an API that no provider and no agent knows. `readersOf` has the API's secrets for providers
+ * and agents, all of which only read.
  */
 const ownSecrets = (service: string): string[] => [
   `<postgres:${service}>`,

@@ -1,5 +1,6 @@
-// The only list of Drydock's processes: command, needs, environment, secrets, network and limits. `npm start`, `npm run
-// dev`, docker-compose.yml, the secrets of containers and the list of databases are generated from this list.
+// The only list of Drydock's processes, with program, needs, environment, secrets, network and memory of each. `npm
+// start` and `npm run dev` run what the list says. docker-compose.yml, infra/docker/secrets.json and the Helm chart are
+// made from it.
 
 import {
   accountList,
@@ -44,13 +45,13 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'queue',
     memoryMb: 512,
-    // The secret is in the configuration, because every account can read a command line, and Valkey reads no separate
-    // file with a secret.
+    // The password stands in the configuration, because every account of the machine can read a command line, and
+    // Valkey cannot read a password from a file of its own.
     secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];
 
-/** The hosts of customers' sites and databases, and the emulators of providers. */
+/** The agents and the emulators of providers. */
 const hosts: readonly ProcessPlan[] = [
   {
     name: 's3-stand-in',
@@ -90,7 +91,7 @@ const hosts: readonly ProcessPlan[] = [
     isEmbeddedOnly: true,
     network: 'clouds',
     memoryMb: 256,
-    // A real vendor's jobs take minutes. The emulator's jobs take three seconds, so that the demo does not slow down.
+    // A real vendor's jobs take minutes. The emulator's jobs take three seconds, so that the demo is created soon.
     environment: (place) => ({ STATE_DIR: place.folderOf('vendor'), JOB_SECONDS: '3' }),
     secrets: (place) => ({
       ACCOUNT_KEYS: accountList(place, 'vendor-stand-in'),
@@ -173,7 +174,7 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     memoryMb: 512,
     environment: (place) => ({ ...keysUrl(place), ...drainTime(place), ...webhookReceivers(place) }),
-    // `AUDIT_TOKEN_SECRETS` verifies the audit entries that every other service sends.
+    // keys verifies the audit entries of the other services with AUDIT_TOKEN_SECRETS.
     secrets: (place) => ({
       ...serviceSecrets('keys', place),
       WEBHOOK_SECRET: place.rotated('webhooks'),
@@ -185,8 +186,8 @@ const services: readonly ProcessPlan[] = [
     }),
   },
   {
-    // The process sends webhooks to addresses that customers choose. So the process has only two secrets: the login of
-    // the database, and the secret for signatures.
+    // This process sends webhooks to addresses that customers choose. An attacker who takes it over that way gets only
+    // two secrets: the login of the database and the secret for signatures.
     name: 'keys-worker',
     run: { entry: 'services/keys/dist/worker.js' },
     needs: ['postgres'],
@@ -197,7 +198,7 @@ const services: readonly ProcessPlan[] = [
     secrets: (place) => ({ DATABASE_URL: databaseUrl(place, 'keys'), WEBHOOK_SECRET: place.rotated('webhooks') }),
   },
   {
-    // The API reads the site host, the bucket and the vendor with credentials that cannot change anything.
+    // The API reads the site agent, the bucket and the vendor with credentials that can change nothing there.
     name: 'hosting',
     run: { entry: 'services/hosting/dist/server.js' },
     needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
@@ -231,8 +232,9 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     volumes: ['backups', 'spool'],
     memoryMb: 1_024,
-    // glibc creates a memory arena for each thread. Two arenas are enough for the archive's threads and save about 13
-    // MB. The thresholds keep freed buffers of up to 16 MB for the next use, which makes an extraction a fifth faster.
+    // glibc's allocator creates a memory arena for each thread. Two arenas are enough for the threads of an archive and
+    // save about 13 MB. The thresholds keep freed buffers of up to 16 MB for reuse: an extraction takes a fifth less
+    // time.
     environment: (place) => ({
       ...hostingEnvironment(place),
       SPOOL_DIR: place.folderOf('spool'),
@@ -311,7 +313,7 @@ const services: readonly ProcessPlan[] = [
     }),
   },
   {
-    // Only the worker can decrypt archives and change the host.
+    // Only the worker can decrypt archives and let the database agent change something.
     name: 'databases-worker',
     run: { entry: 'services/databases/dist/worker.js' },
     needs: ['postgres', 'redis', 'database-host'],
@@ -333,8 +335,8 @@ const services: readonly ProcessPlan[] = [
   },
   {
     name: 'gateway',
-    // Objects of a request live for a millisecond. A larger young generation (at most 192 MB) makes each request a
-    // fifth cheaper.
+    // The objects of a request live for about a millisecond. With a larger young generation (at most 192 MB) V8 copies
+    // fewer of them, and a request costs a fifth less processor time.
     run: { flags: ['--max-semi-space-size=64'], entry: 'services/gateway/dist/server.js' },
     needs: [...servicesWithDatabase, 'redis'],
     network: 'front',
@@ -347,7 +349,7 @@ const services: readonly ProcessPlan[] = [
       DRYDOCK_RATE_LIMIT_SCALE: place.setting('DRYDOCK_RATE_LIMIT_SCALE', '1'),
       TRUSTED_PROXIES: place.setting('TRUSTED_PROXIES'),
     }),
-    // The gateway signs its calls to each service with that service's secret.
+    // The gateway signs its calls to a service with that service's secret.
     secrets: (place) => ({
       ...Object.fromEntries(
         servicesWithDatabase.map((service) => [
@@ -370,7 +372,7 @@ export function findPlan(name: string): ProcessPlan {
   return plan;
 }
 
-/** Returns the named processes and everything that they need, directly or indirectly, in the order of the topology. */
+/** Returns the named processes and all processes that they need, also indirectly, in the order of the topology. */
 export function withNeeds(names: readonly string[]): ProcessPlan[] {
   const found = new Set<ProcessPlan>();
   const add = (name: string): void => {

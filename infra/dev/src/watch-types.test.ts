@@ -14,8 +14,8 @@ let said: string[];
 let watch: TypeWatch;
 const write = (text: string): void => fs.writeFileSync(path.join(folder, 'src/port.ts'), text);
 /**
- * Writes a file whose modification time is in the future, so that it is newer than the end of every compilation. A file
- * that is older than the end of the last compilation makes the next compilation compile everything.
+ * Writes a file whose modification time is in the future. An older file than the end of the last compilation would make
+ * the next compilation compile everything.
  */
 const writeNewer = (text: string, name: string): void => {
   const draft = path.join(folder, 'draft');

@@ -11,7 +11,7 @@ export interface TypeWatch {
 
 export interface TypeWatchOptions {
   name: string;
-  /** The folder of its tsconfig.json. */
+  /** The folder of the project's tsconfig.json. */
   project: string;
   sources: readonly string[];
   say: (line: string) => void;
@@ -19,23 +19,23 @@ export interface TypeWatchOptions {
   onCompiled?: () => void;
 }
 
-/** An editor writes a file in several steps, so the compiler waits for this time. */
+/** The pause before a compilation. An editor writes a file in several steps. */
 const quietMs = 100;
 const stopTimeoutMs = 5_000;
 
-/** Tells whether the compiler reads a file. An editor's own files, such as `.port.ts.swp`, start no compilation. */
+/** Tells whether a change of the file starts a compilation. An editor's own files, such as `.port.ts.swp`, do not. */
 const isSource = (file: string): boolean => file.endsWith('.ts');
 /**
- * Returns when the file was written. A deleted file counts as new, because the compiler notices a deletion by itself.
+ * Returns when the file was written. A deleted file counts as new, because `tsc -b` notices a deletion without
+ * `--force`.
  */
 const writtenAtMs = (file: string): number =>
   fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
 
 /**
- * Compiles a project whenever a file of `sources` changes, and shows every type error. With a type error the compiler
- * writes nothing (`noEmitOnError`), so a running process keeps the last code without errors. TypeScript 7's watch mode
- * is not used, because it misses changes. Node's recursive `fs.watch` is not used either, because it loses a file that
- * an editor has replaced by a rename.
+ * Compiles a project whenever a file below `sources` changes, and says every type error. With a type error the compiler
+ * writes nothing (`noEmitOnError`), so the last code without errors stays. The watch mode of TypeScript 7 misses
+ * changes, and Node's recursive `fs.watch` loses a file that an editor has replaced by a rename. So neither is used.
  */
 export async function watchTypes({ name, project, sources, say, onCompiled }: TypeWatchOptions): Promise<TypeWatch> {
   const stopping = new AbortController();
@@ -61,8 +61,8 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
     compiler.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-    // The event `close` comes after all output was read and the compiler's own processes have ended. Until then those
-    // processes may still write files.
+    // `close` comes when all output was read and the compiler's child processes have ended, which may write files until
+    // then.
     const [code]: (number | null)[] = await once(compiler.process, 'close');
     if (stopping.signal.aborted) return;
     if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);
@@ -72,9 +72,9 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
   }
 
   /**
-   * Runs one compiler at a time. `tsc -b` assumes that a file older than its output is compiled. A file that was
-   * written during the last compilation may be older than the output and still not compiled. The next compiler then
-   * compiles everything again.
+   * Runs one compiler at a time. `tsc -b` skips a file that is older than its output. A file that was saved during the
+   * last compilation can be older than its output and still not compiled. So the next compilation then compiles
+   * everything (`--force`).
    */
   async function compileWhileWanted(): Promise<void> {
     while (isWanted) {

@@ -2,7 +2,7 @@
 {{ .Files.Get "processes.yaml" }}
 {{- end }}
 
-{{/* Every process: what the topology says (processes.yaml), under what is chosen for its role, under what is chosen for it. */}}
+{{/* Returns all processes. The values of a process go over those of its role, and these go over processes.yaml. */}}
 {{- define "drydock.processes" -}}
 {{- $processes := (include "drydock.file" . | fromYaml).processes }}
 {{- range $name, $_ := .Values.processes }}
@@ -36,7 +36,7 @@
 {{- $result | toYaml }}
 {{- end }}
 
-{{/* Takes (list $ NAME). */}}
+{{/* Takes (list $ NAME). Returns the labels by which a process is selected. */}}
 {{- define "drydock.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: drydock
@@ -58,7 +58,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* What every pod of ours has: no rights at the API server, an ordinary user, no variables of other Services. */}}
+{{/* Returns the part that all pods share: no token of the API server, no root, no variables about other Services. */}}
 {{- define "drydock.pod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -83,7 +83,7 @@ securityContext:
   capabilities: { drop: [ALL] }
 {{- end }}
 
-{{/* Takes (list $ NAME SECRETS [VOLUME]). The pod's own keys of the Secret, each as a file of its variable's name. */}}
+{{/* Takes (list $ NAME SECRETS [VOLUME]). Returns a volume with a process's keys of the Secret as files. */}}
 {{- define "drydock.secretVolume" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
@@ -97,14 +97,14 @@ securityContext:
       {{- end }}
 {{- end }}
 
-{{/* Takes SECRETS. */}}
+{{/* Takes SECRETS. Returns a variable NAME_FILE with the path of each secret. */}}
 {{- define "drydock.secretVariables" -}}
 {{- range $variable, $_ := . }}
 - { name: {{ $variable }}_FILE, value: /run/secrets/{{ $variable }} }
 {{- end }}
 {{- end }}
 
-{{/* Takes what `outside` has under a name. */}}
+{{/* Takes an entry of `outside` in values.yaml. Returns the egress rule for it. */}}
 {{- define "drydock.outsideRule" -}}
 - to:
     {{- range .cidrs }}

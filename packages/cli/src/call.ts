@@ -1,7 +1,6 @@
 import { type Workflow, WorkflowError } from '@drydock/client';
-import { commandOf, dryRunFor, planOf, watchOf } from './command-tree';
-import type { CommandPlan } from './commands';
-import { openSession, type Session } from './contexts';
+import { type CommandPlan, commandOf, dryRunFor, planOf, watchOf } from './commands';
+import { openSession, type Session } from './config';
 import { exitCodeOf, exitCodeOfStatus, exitCodes, InterruptedError, messageOf, ShownError, UsageError } from './exit';
 import { type OperationId, operations } from './generated/contract';
 import { type Input, readInput } from './operation';
@@ -24,7 +23,7 @@ export interface Options {
   idempotencyKey?: string;
 }
 
-/** Runs the command of an operation. */
+/** Runs the command of an operation: reads its input, asks if the plan says so, calls, and prints the answer. */
 export async function runOperation(id: OperationId, given: readonly string[], options: Options): Promise<void> {
   const operation = operations[id];
   const plan = planOf(id);
@@ -84,7 +83,7 @@ async function printPage(
   if (output === 'table' && typeof next === 'string') tell(`There are more: --all, or --cursor ${clean(next)}`);
 }
 
-/** Formats a preflight's answer as lines. Without a preflight there are no lines. */
+/** Formats the answer of a preflight as lines. */
 function preflightLines(found: unknown): string[] {
   if (!isObject(found)) return [];
   const { would, resource, point, space, refusal, findings } = found;
@@ -154,9 +153,9 @@ const progressOf = (workflow: Workflow): string =>
 const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', 'progress', 'created_at', 'finished_at'];
 
 /**
- * Waits for the end of an accepted workflow if stdout is a terminal or the options ask for it. Then prints one document
- * with the answer and the workflow. Prints the document even after a failed wait, because the answer may hold a
- * password that is shown only once.
+ * Waits for the end of an accepted workflow if stdout is a terminal or the options ask for that. Then prints one
+ * document with the answer and the workflow. The document is printed even if the wait fails, because the answer may
+ * contain a password that the API shows only once.
  */
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();
@@ -171,6 +170,7 @@ async function follow(session: Session, answer: unknown, plan: CommandPlan, opti
   let seen: Workflow | undefined;
   let failure: unknown;
   try {
+    // With 0 the client requests the state of the workflow once.
     const timeoutMs = isWaiting ? options.timeout : 0;
     await session.drydock.wait(path, {
       signal: interrupted.signal,
@@ -202,7 +202,7 @@ function tellEnd(workflow: Workflow | undefined): void {
   for (const finding of workflow.findings) tell(clean(findingLine({ ...finding })));
 }
 
-/** Prints each state of a workflow until its end. */
+/** Prints each state of a workflow until the workflow ends. `events` is the path of its event stream. */
 async function watch(session: Session, events: string, { output, timeout }: Options): Promise<void> {
   const path = events.replace(/\/events$/, '');
   const signal = timeout === undefined ? undefined : AbortSignal.timeout(timeout);

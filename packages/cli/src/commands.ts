@@ -1,16 +1,17 @@
-import type { OperationId } from './generated/contract';
+import { type OperationId, operations } from './generated/contract';
+import { clean } from './output';
 
 export interface CommandPlan {
   /** The command's words. Its arguments and options come from the contract. */
   command: string;
   /**
-   * Columns of the printed table. Without `columns`, the table shows the workflow if the operation starts a workflow,
-   * and otherwise all fields.
+   * The columns of the printed table. Without `columns` the table shows the workflow, if the operation starts a
+   * workflow, or all fields of the answer.
    */
   columns?: readonly string[];
   /**
-   * The source of the name that the user must type before the command destroys or replaces something: the answer of
-   * this operation, or the last argument.
+   * Set if the user must type a name before the command destroys or replaces something. The name is in the answer of
+   * this operation, or it is the command's last argument.
    */
   asks?: OperationId | 'argument';
   /** The group's name alone runs this command: `drydock events` is `drydock events list`. */
@@ -20,7 +21,8 @@ export interface CommandPlan {
 }
 
 /**
- * An operation behind another command's option `--dry-run`. It shows what the command would do, and changes nothing.
+ * An operation that another command calls for its option `--dry-run`. The operation tells what the command would do,
+ * and changes nothing.
  */
 export interface DryRun {
   dryRunOf: OperationId;
@@ -196,7 +198,7 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   replayWebhookDelivery: { command: 'webhooks replay' },
 };
 
-/** Groups of commands, with their descriptions. */
+/** The descriptions of groups of commands, by the words that the commands of the group begin with. */
 export const groups: Readonly<Record<string, string>> = {
   sites: 'Sites, and the restore of one',
   'sites quota': 'How many sites an organisation may have',
@@ -230,3 +232,31 @@ export const groups: Readonly<Record<string, string>> = {
   webhooks: 'URLs that events are sent to',
   contexts: 'Installations and the keys for them',
 };
+
+/** The ids of all operations, in the order in which the help lists their commands. */
+export const operationIds = Object.keys(plans).filter((id): id is OperationId => Object.hasOwn(operations, id));
+
+/** Returns the plan of an operation's command. A preflight belongs to the command of the operation that it previews. */
+export function planOf(id: OperationId): CommandPlan {
+  const plan = plans[id];
+  return 'command' in plan ? plan : planOf(plan.dryRunOf);
+}
+
+export const commandOf = (id: OperationId): string => planOf(id).command;
+
+/** Returns the operation that shows what operation `id` would do, without doing it. */
+export const dryRunFor = (id: OperationId): OperationId | undefined =>
+  operationIds.find((other) => {
+    const plan = plans[other];
+    return 'dryRunOf' in plan && plan.dryRunOf === id;
+  });
+
+/** Returns the command that follows the workflow at this path. */
+export function watchOf(path: string): string {
+  for (const id of operationIds.filter((id) => operations[id].isStream)) {
+    const pattern = operations[id].path.replace(/\/events$/, '').replace(/\{\w+\}/g, '([^/?]+)');
+    const found = new RegExp(`^${pattern}$`).exec(path);
+    if (found !== null) return clean(`drydock ${commandOf(id)} ${found.slice(1).join(' ')}`);
+  }
+  return clean(`GET ${path}`);
+}

@@ -1,4 +1,4 @@
-import { findTarget, openSession, type Session, type Target } from './contexts';
+import { findTarget, openSession, type Session, type Target } from './config';
 import { exitCodeOf, exitCodes, messageOf, ShownError } from './exit';
 import { operations, version } from './generated/contract';
 import { clean, type Format, isObject, print, tableOf } from './output';
@@ -39,7 +39,7 @@ export async function runDoctor(context: string | undefined, format: Format): Pr
   if (failed !== undefined) throw new ShownError(failed.exitCode ?? exitCodes.unavailable);
 }
 
-/** Requests a page without the key, because these pages do not need one. */
+/** Requests a public page. The key is not sent, because the server may not be Drydock. */
 const ask = ({ url }: Target, path: string): Promise<Response> =>
   fetch(new URL(path, url), { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
 

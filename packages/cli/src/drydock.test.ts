@@ -1,8 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { operationIds } from './command-tree';
-import { type CommandPlan, groups, plans } from './commands';
+import { type CommandPlan, groups, operationIds, plans } from './commands';
 import { operations } from './generated/contract';
 import { buildProgram } from './program';
 import { accepted, Bench, key, problem, workflow, workflowPath } from './testing/bench';

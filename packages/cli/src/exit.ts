@@ -2,10 +2,10 @@ import { ConnectionError, ProblemError, WaitTimeoutError, WorkflowError } from '
 import { CommanderError } from 'commander';
 import { clean } from './output';
 
-/** The command's exit codes. Scripts rely on them, and docs/guides/command.md lists them. */
+/** The exit codes of `drydock`. Scripts rely on these numbers. docs/guides/command.md lists them. */
 export const exitCodes = {
   done: 0,
-  /** A defect of the command-line tool. */
+  /** The command itself has a defect. */
   defect: 1,
   usage: 2,
   notAllowed: 3,
@@ -27,7 +27,7 @@ export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
-/** A failure that the output has already shown: a refusing preflight, or a failed check of `doctor`. */
+/** A failure that was already printed, such as the refusal in a preflight or a failed check of `doctor`. */
 export class ShownError extends Error {
   override readonly name = 'ShownError';
   readonly exitCode: number;
@@ -56,7 +56,7 @@ export function exitCodeOfStatus(status: number): number {
   return status >= 500 ? exitCodes.unavailable : exitCodes.refused;
 }
 
-/** Returns an error's cause and advice. It is empty for an error that the output has already shown. */
+/** Returns the cause and advice for stderr. The text is empty if the error has already been printed. */
 export function messageOf(error: unknown): string {
   if (error instanceof ShownError || error instanceof CommanderError) return '';
   if (error instanceof ProblemError) {

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Event } from '@drydock/client';
-import { openSession } from './contexts';
+import { openSession } from './config';
 import { UsageError } from './exit';
 import { clean } from './output';
 import { tell } from './terminal';
@@ -15,12 +15,12 @@ export interface ListenOptions {
   timeout?: number;
 }
 
-/** The time that Drydock gives the receiver of a webhook to answer. */
+/** Drydock gives the receiver of a webhook the same time to answer. */
 const answerMs = 15_000;
 
 /**
- * Forwards each new event to a receiver on the user's machine, one after the other, signed like a webhook. Sends no
- * event twice. Ends at Ctrl-C or the time-out.
+ * Forwards each new event to a receiver on the user's machine, one after the other, signed like a message to a webhook.
+ * An event is sent once, even if the receiver fails. Ends at Ctrl-C or after `timeout`.
  */
 export async function runListen({
   context,

@@ -1,10 +1,12 @@
 import fs from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type CommandPlan, dryRunFor, groups, operationIds, plans } from './commands';
 import { UsageError } from './exit';
+import { type OperationId, operations } from './generated/contract';
 import { isObject } from './output';
 import { readStdin } from './terminal';
 
-/** A value of a call, as generate.mjs reads it from the contract. */
+/** A value of a call: a parameter, or a field of the body. generate.mjs reads it from the contract. */
 export interface Field {
   place: 'path' | 'query' | 'body';
   /** The path to the value within its place, such as `['plan', 'daily_backups']`. */
@@ -40,7 +42,7 @@ export interface Input {
   body?: unknown;
 }
 
-/** Shorter option names for fields, and other names for fields whose own name is taken. */
+/** Option names that differ from the field: shorter names, and names for fields whose own name is an option already. */
 const shortNames: Readonly<Record<string, string>> = {
   assignee_id: 'assignee',
   backup_id: 'backup',
@@ -60,7 +62,9 @@ const shortNames: Readonly<Record<string, string>> = {
 const none = Symbol('null');
 
 const isSecret = ({ steps }: Field): boolean => /secret|password/.test(steps.join());
-/** Tells whether the field is a flag. The contract describes a flag in a query as a choice of two words. */
+/**
+ * Tells whether the option takes no value. In a query the contract describes a flag as the words `true` and `false`.
+ */
 const isFlag = ({ type, values }: Field): boolean => type === 'boolean' || values?.toSorted().join() === 'false,true';
 const flagOf = (field: Field): string => {
   const name = field.steps.map((step) => (shortNames[step] ?? step).replaceAll('_', '-')).join('-');
@@ -68,8 +72,71 @@ const flagOf = (field: Field): string => {
 };
 const attributeOf = (flag: string): string => flag.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
 
+/** Parses `90`, `90s`, `10m` or `2h` into milliseconds. */
+export function parseDuration(text: string): number {
+  const [, digits, unit = 's'] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
+  if (digits === undefined) throw new InvalidArgumentError('Give seconds, or a number with s, m or h, such as 10m.');
+  const seconds: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3_600 };
+  return Number(digits) * (seconds[unit] ?? 1) * 1_000;
+}
+
+type Run = (id: OperationId, given: readonly string[], options: Record<string, unknown>) => Promise<void>;
+
+/** Adds the command of every operation of the contract to `program`. */
+export function addOperations(program: Command, run: Run): void {
+  const known = new Map<string, Command>([['', program]]);
+  const groupOf = (words: readonly string[]): Command => {
+    const name = words.join(' ');
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    const group = groupOf(words.slice(0, -1))
+      .command(words.at(-1) ?? '')
+      .description(groups[name] ?? '');
+    known.set(name, group);
+    return group;
+  };
+  for (const id of operationIds) {
+    const plan = plans[id];
+    if (!('command' in plan)) continue;
+    const words = plan.command.split(' ');
+    const own = { isDefault: plan.isDefault === true };
+    addOperation(groupOf(words.slice(0, -1)).command(words.at(-1) ?? '', own), id, plan, run);
+  }
+}
+
+function addOperation(command: Command, id: OperationId, { asks, follow }: CommandPlan, run: Run): void {
+  const operation = operations[id];
+  // The contract's summary of a stream tells a client how to read the stream. The help describes the command instead.
+  const ofStream =
+    id === 'watchEvents'
+      ? 'Print each event as it comes, until Ctrl-C'
+      : 'Print each state of a workflow until it has ended';
+  const summary = operation.isStream ? ofStream : operation.summary;
+  command.summary(summary).description(`${summary}.\n${operation.description}`);
+  addFields(command, operation);
+  if (operation.items !== undefined) command.option('--all', 'every page, not only the first');
+  if (operation.isLong) {
+    command.addOption(new Option('--wait', 'wait for its end; so it is on a terminal').conflicts('detach'));
+    command.option('--detach', 'return when it is accepted; so it is where stdout is no terminal');
+  }
+  if (operation.isLong || operation.isStream || follow !== undefined) {
+    const timeout = new Option(
+      '--timeout <time>',
+      'wait no longer than this, such as 90s or 10m; the work goes on',
+    ).argParser(parseDuration);
+    command.addOption(operation.isLong ? timeout.conflicts('detach') : timeout);
+  }
+  if (follow !== undefined)
+    command.addOption(
+      new Option('-f, --follow', 'print each as it comes, until Ctrl-C').conflicts(['all', 'limit', 'cursor']),
+    );
+  if (asks !== undefined) command.option('-y, --yes', 'do it without asking for the name');
+  if (dryRunFor(id) !== undefined) command.option('--dry-run', 'say what it would do, and change nothing');
+  command.action(() => run(id, command.args, command.optsWithGlobals()));
+}
+
 /** Adds a command's arguments and options from the fields of its operation. */
-export function addFields(command: Command, { fields, hasBody, takesKey }: Operation): void {
+function addFields(command: Command, { fields, hasBody, takesKey }: Operation): void {
   for (const { steps, description } of fields.filter(({ place }) => place === 'path'))
     command.argument(`<${steps[0]}>`, description);
   for (const field of fields.filter(({ place }) => place !== 'path'))
@@ -120,7 +187,7 @@ function parseWord({ type, isNullable, values }: Field, word: string): unknown {
   return number;
 }
 
-/** Returns the input of the operation. Throws a UsageError that names a missing part. */
+/** Returns the input of the operation. Throws a UsageError that names the missing options. */
 export async function readInput(
   operation: Operation,
   given: readonly string[],
@@ -134,7 +201,7 @@ export async function readInput(
     .filter(({ place }) => place === 'path')
     .forEach(({ steps: [name = ''] }, at) => {
       const value = given[at] ?? '';
-      // With one of these values, the URL would name another path.
+      // With one of these values the URL would be that of another resource.
       if (['', '.', '..'].includes(value)) throw new UsageError(`"${value}" is no ${name}`);
       input.path[name] = value;
     });

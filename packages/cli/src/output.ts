@@ -10,13 +10,13 @@ export type Format = (typeof formats)[number];
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /**
- * Turns a server's text into one harmless line. Neither a server nor the person who named a site may control the
- * reader's terminal.
+ * Turns text from a server into one harmless line. Such text may come from other people, for example the name of a
+ * site, and must not control the reader's terminal.
  */
 export const clean = (text: string): string =>
   stripVTControlCharacters(text.replace(/[\n\t]+/g, ' ')).replace(unsafe, '');
 
-/** Replaces each unsafe character by an escape that JSON and YAML understand. Line breaks stay. */
+/** Replaces each unsafe character, except line breaks, by an escape that JSON and YAML understand. */
 const escapeUnsafe = (text: string, astral: (code: number) => string): string =>
   text.replace(unsafe, (character) => {
     const code = character.codePointAt(0) ?? 0;
@@ -53,7 +53,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const widthOf = (text: string): number => Array.from(text).length;
 
-/** Aligns columns by their content, never by the terminal's width. So a pipe gets the same text as a terminal. */
+/** Aligns columns by their content and not by the terminal's width, so that a pipe gets the same text. */
 function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
   const lineOf = (row: readonly string[]): string =>
@@ -74,7 +74,7 @@ export const tableOf = (columns: readonly string[], items: readonly unknown[]): 
     ...items.map((item) => columns.map((column) => cellOf(valueAt(item, column)))),
   ]);
 
-/** Formats an object as one line for each value. */
+/** Formats an object as lines of a dotted name and a value. */
 export function recordOf(value: unknown): string {
   const rows: [string, string][] = [];
   const walk = (name: string, node: unknown): void => {
@@ -86,7 +86,7 @@ export function recordOf(value: unknown): string {
   return alignColumns(rows);
 }
 
-/** Prints the result of a command. `table` formats it for people. */
+/** Prints the result of a command. `table` formats the result if the format is `table`. */
 export async function print(format: Format, value: unknown, table: (value: unknown) => string): Promise<void> {
   const text = format === 'json' ? toJson(value) : format === 'yaml' ? await toYaml(value) : table(value);
   process.stdout.write(text);

@@ -1,19 +1,19 @@
 import { Command, Option } from 'commander';
 import { type Options, runOperation } from './call';
-import { addOperations, parseDuration } from './command-tree';
 import { groups } from './commands';
 import { addCompletion } from './completion';
-import { addContextCommands } from './contexts';
+import { addContextCommands } from './config';
 import { runDoctor } from './doctor';
 import { version } from './generated/contract';
 import { type ListenOptions, runListen } from './listen';
+import { addOperations, parseDuration } from './operation';
 import { type Format, formats } from './output';
 
 const formatOf = (command: Command): Format => command.optsWithGlobals<Options>().output;
 
 /**
- * Builds the whole command. Settings come before subcommands, because a subcommand copies its parent's settings when it
- * is added.
+ * Builds the whole command. The settings come before the subcommands, because commander copies the parent's settings to
+ * a subcommand when the subcommand is added.
  */
 export function buildProgram(): Command {
   const program = new Command('drydock')

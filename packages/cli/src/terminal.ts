@@ -4,7 +4,8 @@ import { InterruptedError, UsageError } from './exit';
 import { clean } from './output';
 
 /**
- * Tells whether the user can be asked. A question needs a terminal for its text (stderr) and for the answer (stdin).
+ * Tells whether the command can ask the user. The question is written to stderr and the answer is read from stdin, so
+ * both must be terminals.
  */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
@@ -20,16 +21,16 @@ export function ask(question: string, { hidden = false } = {}): Promise<string> 
       terminal: true,
       historySize: 0,
     });
-    const finish = (settle: () => void): void => {
+    const finish = (conclude: () => void): void => {
       lines.removeAllListeners();
       lines.close();
       if (hidden) process.stderr.write('\n');
-      settle();
+      conclude();
     };
     lines.once('line', (line) => finish(() => resolve(line.trim())));
     lines.once('SIGINT', () => finish(() => reject(new InterruptedError('interrupted'))));
     lines.once('close', () => finish(() => reject(new UsageError('No answer was given'))));
-    // The question is shown only when the terminal has stopped echoing the user's keys.
+    // createInterface has ended the terminal's own echo. Keys that are typed after the question are thus never shown.
     lines.setPrompt(question);
     if (hidden) process.stderr.write(question);
     else lines.prompt();

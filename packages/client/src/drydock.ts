@@ -1,19 +1,16 @@
 import type { components, operations } from './generated/openapi';
 import { routes } from './generated/routes';
-import { WaitTimeoutError, type Workflow, WorkflowError } from './problem-error';
 import { type CallOptions, type DrydockOptions, pause, type Request, send } from './send';
 
 export type { components } from './generated/openapi';
 export {
+  type CallOptions,
   ConnectionError,
+  type DrydockOptions,
   type Problem,
   type ProblemCode,
   ProblemError,
-  WaitTimeoutError,
-  type Workflow,
-  WorkflowError,
-} from './problem-error';
-export type { CallOptions, DrydockOptions } from './send';
+} from './send';
 export { verifyWebhook, type WebhookMessage, WebhookVerificationError } from './webhook';
 
 type Routes = typeof routes;
@@ -51,6 +48,37 @@ type CallableId = { [Id in OperationId]: Routes[Id]['isStream'] extends true ? n
 type ListId = { [Id in CallableId]: [ItemOf<ResultOf<Id>>] extends [never] ? never : Id }[CallableId];
 type LongId = { [Id in CallableId]: 202 extends keyof operations[Id]['responses'] ? Id : never }[CallableId];
 
+export type Workflow = components['schemas']['Workflow'];
+
+/**
+ * A workflow did not succeed. `workflow.error` has the reason. With the status `needs_attention` the workflow waits for
+ * Drydock's staff.
+ */
+export class WorkflowError extends Error {
+  override readonly name = 'WorkflowError';
+  readonly workflow: Workflow;
+
+  constructor(workflow: Workflow) {
+    super(
+      workflow.error === null
+        ? `${workflow.kind} ended as ${workflow.status}`
+        : `${workflow.error.title}. ${workflow.error.detail}`,
+    );
+    this.workflow = workflow;
+  }
+}
+
+/** A workflow did not end within `timeoutMs`. The workflow continues, and `wait` can be called again. */
+export class WaitTimeoutError extends Error {
+  override readonly name = 'WaitTimeoutError';
+  readonly workflow: Workflow;
+
+  constructor(workflow: Workflow) {
+    super(`${workflow.kind} is ${workflow.status} at ${workflow.progress} %; it goes on`);
+    this.workflow = workflow;
+  }
+}
+
 export interface WaitOptions extends CallOptions {
   /** Called for each changed state of the workflow. */
   onProgress?: (workflow: Workflow) => void;
@@ -59,8 +87,8 @@ export interface WaitOptions extends CallOptions {
 }
 
 /**
- * The operations of docs/openapi.json, by operationId. Each throws a ProblemError, a ConnectionError, or the reason of
- * its signal.
+ * The operations of docs/openapi.json, by operationId. An operation throws a ProblemError, a ConnectionError, or the
+ * reason of its signal.
  */
 export type Drydock = {
   readonly [Id in CallableId]: (...given: Arguments<Id, CallOptions>) => Promise<ResultOf<Id>>;
@@ -74,7 +102,7 @@ export type Drydock = {
    * WaitTimeoutError when it took too long.
    */
   readonly finish: { readonly [Id in LongId]: (...given: Arguments<Id, WaitOptions>) => Promise<Workflow> };
-  /** Waits for a workflow that was started earlier. Its path is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
+  /** Waits for a workflow that runs already. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
   /** Yields the states of a workflow, as they change, until its end. A broken stream is resumed where it broke. */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
@@ -104,7 +132,7 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // If `fetch` cannot send a header, its error quotes the header. The error would show the key.
+  // `fetch` refuses a header with such a character, and its error quotes the header, which contains the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
@@ -141,8 +169,8 @@ async function bodyOf(response: Response, known?: object): Promise<unknown> {
 }
 
 /**
- * Returns the header with the known state of a resource. Throws for a value without an ETag, because an update without
- * the header would overwrite a later state.
+ * Returns the header that makes a call depend on the known state of a resource. Throws if `known` has no ETag, because
+ * an update without the header would overwrite what others have changed since.
  */
 function conditionOf(method: string, known: object | undefined): Record<string, string> {
   if (known === undefined) return {};
@@ -163,7 +191,7 @@ function requestOf(
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name];
     if (value === undefined || value === '') throw new TypeError(`${id} needs path.${name}`);
-    // A URL parser treats `.` and `..` as steps in the path, even if they are encoded.
+    // A URL parser resolves `.` and `..`, even if they are encoded. The URL would then be that of another resource.
     if (value === '.' || value === '..') throw new TypeError(`path.${name} of ${id} cannot be ${value}`);
     return encodeURIComponent(value);
   });
@@ -202,8 +230,8 @@ function workflowPathOf({ headers, url }: Response): string {
 }
 
 /**
- * Milliseconds between two requests. The first pause is short, so that the end of short work is noticed soon. Longer
- * pauses save requests about long work.
+ * The pause in milliseconds between two requests for the state of a workflow. The pause begins short, so that the end
+ * of a short workflow is noticed soon. It grows, so that a long workflow costs few requests.
  */
 const lookMs = { first: 250, max: 2_000 };
 
@@ -269,9 +297,9 @@ async function* events(
 }
 
 /**
- * Parses server-sent events as the HTML standard defines them: an empty line ends an event, and comments keep the
- * connection alive. The iteration ends with the stream, even if the connection breaks. The server sends an incomplete
- * event again after a reconnect.
+ * Parses server-sent events in the format of the HTML standard: an empty line ends an event, and a block without data
+ * is a comment that keeps the connection alive. The iteration ends with the stream, also when the connection breaks.
+ * After the next connect the server sends an incomplete event again.
  */
 async function* eventsOf(
   body: ReadableStream<Uint8Array>,

@@ -1,4 +1,4 @@
-import { ConnectionError, type Problem, ProblemError } from './problem-error';
+import type { components } from './generated/openapi';
 
 export interface DrydockOptions {
   /** The origin of the installation, such as https://api.example.com. */
@@ -7,7 +7,7 @@ export interface DrydockOptions {
   apiKey: string;
   /** Default: the `fetch` of the JavaScript runtime. */
   fetch?: typeof globalThis.fetch;
-  /** How often a failed request is repeated at most. Only a safe repetition is made. Default: 3. */
+  /** The most repetitions of a failed request. A request is repeated only if that is safe. Default: 3. */
   retries?: number;
   /** Milliseconds that one attempt may take until its answer begins. Default: 30,000. */
   timeoutMs?: number;
@@ -17,8 +17,8 @@ export interface DrydockOptions {
 export interface CallOptions {
   signal?: AbortSignal;
   /**
-   * A name for the call: calls with the same key are executed only once. Default: a new key for each call that accepts
-   * one.
+   * The `Idempotency-Key`. Drydock carries out calls with the same key only once. By default each call gets a new key,
+   * if its operation accepts a key.
    */
   idempotencyKey?: string;
   /**
@@ -38,13 +38,43 @@ export interface Request {
   signal?: AbortSignal | undefined;
 }
 
+export type Problem = components['schemas']['Problem'];
+export type ProblemCode = Problem['code'];
+
+/** Drydock refused the call or failed: the answer is a problem document. Programs decide by `code`. */
+export class ProblemError extends Error {
+  override readonly name = 'ProblemError';
+  readonly status: number;
+  readonly code: ProblemCode;
+  /** The `X-Request-Id` of the answer. Support finds the request by this id. */
+  readonly requestId: string;
+  /** The invalid fields of the request. Empty if the refusal has another reason. */
+  readonly errors: NonNullable<Problem['errors']>;
+  /** The whole problem document. Some codes have extra members, such as `workflow_id`. */
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(`${problem.title}. ${problem.detail} (${problem.code}, request ${problem.request_id})`);
+    this.status = problem.status;
+    this.code = problem.code;
+    this.requestId = problem.request_id;
+    this.errors = problem.errors ?? [];
+    this.problem = problem;
+  }
+}
+
+/** The call got no answer from Drydock: the connection failed, or a proxy answered instead. `cause` has the reason. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError';
+}
+
 /**
  * Sends a request, and repeats a failed request if a repetition is safe. Throws ProblemError, ConnectionError, or the
  * reason of the signal.
  */
 export async function send(options: DrydockOptions, request: Request): Promise<Response> {
   const { retries = 3 } = options;
-  // The key is sent only to this installation. The path could be the URL of another server.
+  // The path may be the URL of another server, such as a forged `Location`. That server must not get the API key.
   if (new URL(request.path, options.baseUrl).origin !== new URL(options.baseUrl).origin)
     throw new TypeError(`${request.path} is no path of ${options.baseUrl}`);
   for (let attempt = 0; ; attempt += 1) {
@@ -121,7 +151,8 @@ const retryAfterOf = ({ headers }: Response): number | null => {
 
 /**
  * Tells whether a failed request may be repeated. A request that failed with 408 or 429 was not processed and may
- * always be repeated. After another failure, a repetition must have no second effect.
+ * always be repeated. After any other failure the request may have been processed, so a repetition must have no second
+ * effect.
  */
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
   if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;
@@ -133,7 +164,7 @@ function isSafe({ method, idempotencyKey }: Request, error: ProblemError | Conne
 
 const backoffMs = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random());
 
-/** Rejects with the signal's reason when it is aborted during the pause. */
+/** Waits. Rejects with the reason of the signal when the signal is aborted. */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const stop = (): void => {

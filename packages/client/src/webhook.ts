@@ -2,7 +2,7 @@ import type { components } from './generated/openapi';
 
 type Event = components['schemas']['Event'];
 
-/** The message is not from Drydock, was changed, or is too old. The receiver should answer 400 and do nothing. */
+/** The message is not from Drydock, was changed, or is too old. The receiver answers 400 and ignores the message. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }
@@ -14,14 +14,14 @@ export interface WebhookMessage {
 }
 
 /**
- * The largest difference between the receiver's clock and the message's time. The limit keeps an attacker from sending
- * a recorded message later.
+ * The largest difference between the receiver's clock and the time in the message. With this limit an attacker cannot
+ * send a recorded message again later.
  */
 const toleranceSeconds = 300;
 
 /**
- * Checks the signature and time of a webhook's message (standardwebhooks.com). Returns its event. `secret` begins with
- * `whsec_`. @throws WebhookVerificationError
+ * Checks the signature and the time of a message to a webhook, and returns the event in the message. The format is that
+ * of standardwebhooks.com. `secret` begins with `whsec_`. @throws WebhookVerificationError
  */
 export async function verifyWebhook(secret: string, { headers, body }: WebhookMessage): Promise<Event> {
   const header = (name: string): string => {
@@ -39,7 +39,7 @@ export async function verifyWebhook(secret: string, { headers, body }: WebhookMe
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
   const key = await crypto.subtle.importKey('raw', secretBytes, algorithm, false, ['verify']);
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`);
-  // During a change of the secret, the message has a signature for each of the two secrets.
+  // While the secret is being changed, a message has two signatures: one by the old secret, and one by the new.
   for (const signature of signatures.split(' ')) {
     if (!signature.startsWith('v1,')) continue;
     if (!(await crypto.subtle.verify('HMAC', key, bytesOf(signature.slice(3)), signed))) continue;

@@ -3,8 +3,8 @@ const { readPragmas } = require('./pragmas.cjs');
 const tiersOf = { quick: ['gate'], all: ['gate', 'long'], chaos: ['gate', 'long', 'chaos'] };
 
 /**
- * jest's interface of a filter: keeps the suites of the tiers that DRYDOCK_TESTS names. A suite that is named by hand
- * runs in any tier.
+ * A filter for jest (`--filter`). It keeps the suites of the tiers that DRYDOCK_TESTS names. Without DRYDOCK_TESTS it
+ * keeps all suites, so that a suite that is named by hand runs whatever its tier is.
  */
 module.exports = async (files) => {
   const wanted = tiersOf[process.env.DRYDOCK_TESTS] ?? tiersOf.chaos;

@@ -1,6 +1,6 @@
 /**
- * jest's interface of a reporter. With `-t` jest prints every test that the name leaves out, which can be hundreds.
- * This one hides them from the next reporter. The totals at the end still count them.
+ * A reporter for jest. With `-t` jest's own reporter prints every test that the pattern leaves out, which can be
+ * hundreds. This reporter stands before it and hides these tests from it. The totals at the end still count them.
  */
 module.exports = class OnlyAsked {
   constructor({ testNamePattern }) {

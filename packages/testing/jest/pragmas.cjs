@@ -3,10 +3,10 @@ const fs = require('node:fs');
 const tiers = ['gate', 'long', 'chaos'];
 
 /**
- * Reads the docblock at the top of a suite. `tier`: `gate` (the default), `long` or `chaos`, the first command that
- * runs it: `npm test`, `npm run test:all`, `npm run chaos`. `processes`: it runs real processes, and gets one second
- * chance. `root`: it proves more as root; `.ci/run` runs it so too if this is `gate`, and `npm run test:all --
- * --as-root` if it is `long`.
+ * Reads the docblock at the top of a suite. `tier` is the first command that runs the suite: `gate` (`npm test`, the
+ * default), `long` (`npm run test:all`) or `chaos` (`npm run chaos`). `processes` is true for a suite with real
+ * processes, which is run a second time when it fails. `root` is set for a suite that proves more when root runs it:
+ * `gate` if `.ci/run` runs it as root, `long` if only `npm run test:all -- --as-root` does.
  */
 function readPragmas(file) {
   const [docblock = ''] = /^\s*\/\*\*[\s\S]*?\*\//.exec(fs.readFileSync(file, 'utf8')) ?? [];

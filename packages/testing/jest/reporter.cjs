@@ -2,8 +2,8 @@ const fs = require('node:fs');
 const path = require('node:path');
 
 /**
- * jest's interface of a reporter. Appends one line of JSON to DRYDOCK_SUITE_LOG as each suite ends, so that even a
- * killed run has recorded its results.
+ * A reporter for jest. It appends a line of JSON to the file DRYDOCK_SUITE_LOG when a suite ends, so that a killed run
+ * has recorded its results too.
  */
 module.exports = class SuiteLog {
   onTestResult(test, result) {
@@ -13,7 +13,7 @@ module.exports = class SuiteLog {
       seconds: Math.round((result.perfStats.end - result.perfStats.start) / 100) / 10,
       passed: named('passed').length,
       failed: named('failed'),
-      // A suite that cannot be loaded has no tests, and still failed.
+      // A suite that cannot be loaded has failed, although it has no failed test.
       error: result.testExecError ? String(result.testExecError.message ?? result.testExecError).slice(0, 500) : null,
       skipped: [...named('pending'), ...named('skipped'), ...named('todo')],
     };

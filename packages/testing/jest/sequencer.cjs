@@ -2,9 +2,9 @@ const fs = require('node:fs');
 const { readPragmas } = require('./pragmas.cjs');
 
 /**
- * jest's interface of a sequencer. The long suites begin first, because the run would wait for a long one that begins
- * last. Suites with real processes count as long, and among them the larger file as the longer one, because a clean
- * checkout has no timings of earlier runs.
+ * A sequencer for jest. It starts the suites that take longest first, because the run would wait for a long suite that
+ * starts last. A clean checkout has no timings of earlier runs. So suites with real processes count as the longest, and
+ * otherwise a larger file counts as longer.
  */
 module.exports = class LongestFirst {
   sort(tests) {

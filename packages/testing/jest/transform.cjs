@@ -1,4 +1,4 @@
-/** jest's setting for TypeScript. Types are checked by tsc; this only takes them away. */
+/** The setting with which jest reads TypeScript. swc only removes the types; tsc checks them. */
 module.exports = {
   transform: {
     '^.+\\.ts$': [

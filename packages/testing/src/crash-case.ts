@@ -1,6 +1,6 @@
 import type { FaultMode } from './fault-tokens';
 
-/** The part of a workflow's definition that determines the cases. */
+/** The part of a workflow's definition from which the crash cases follow. */
 export interface CrashDefinition {
   kind: string;
   pointOfNoReturn: number;
@@ -9,25 +9,28 @@ export interface CrashDefinition {
 
 export interface CrashCase {
   name: string;
-  /** The names of all cases that this run covers, if there are several. */
+  /** The names of the single cases, if this run combines several cases. */
   names?: readonly string[];
   arm: readonly { point: string; mode: FaultMode; times: number }[];
+  /** The step that must be on record, with its number of starts or with the failure. */
   step: string;
   /** The status with which the workflow must end. */
   expect: 'succeeded' | 'failed' | 'needs_attention';
-  /** How often the step must start, if the case determines that. */
+  /** How often the step must have started. Undefined if any number is correct. */
   attempts?: number;
+  /** True if a worker stops itself (SIGSTOP) and continues after another worker has overtaken it. */
   freezes: boolean;
 }
 
 /**
- * `full`: all cases. `short`: freezes only after effects, and one triple crash. `effects`: only cases that depend on a
- * service's own code: a death between each effect and its record, a death while each effect is undone, and one failure
- * before and one after the point of no return.
+ * `full` has all cases. `short` freezes workers only after effects, kills three times in a row only in the first step,
+ * and kills an undo only after its effect. `effects` has only the cases that depend on a service's own code: a death, a
+ * repetition and a freeze after each effect, a death after each undone effect, and one failure on each side of the
+ * point of no return.
  */
 export type CrashProfile = 'effects' | 'short' | 'full';
 
-/** Returns the cases of A1 to A6 in faults.md for every step of the definition. */
+/** Returns the deaths, freezes, repetitions and failures of every step and every undo of the definition. */
 export function crashCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const ofSteps = profile === 'effects' ? effectCases : stepCases;
   const cases = definition.steps.flatMap((_, index) => ofSteps(definition, index, profile));
@@ -43,8 +46,8 @@ const isDeath = ({ name, expect, freezes }: CrashCase): boolean =>
 const isDeathGoingBack = ({ name }: CrashCase): boolean => name.endsWith(wayBack);
 
 /**
- * Combines the deaths in two runs: one with a death in each step, and one with a death in each undo. These two runs
- * take a third of the time, but show less clearly which step failed.
+ * Combines all deaths in two runs: one run with a death in each step, and one run with a death in each undo. The two
+ * runs take a third of the time of single runs, but a failure shows less clearly which step is wrong.
  */
 export function inFewRuns(cases: readonly CrashCase[]): CrashCase[] {
   const alone = cases.filter((one) => !isDeath(one) && !isDeathGoingBack(one));
@@ -61,7 +64,7 @@ function allInOne(name: string, cases: readonly CrashCase[]): CrashCase[] {
   const armed = new Map(
     cases.flatMap(({ arm }) => arm.map((order) => [`${order.mode} ${order.point}`, order] as const)),
   );
-  // The number of starts is not checked in this run, but in the runs with one death.
+  // The last step's number of starts holds for a run with one death, so this run does not check it.
   const { attempts: _attempts, ...rest } = last;
   return [
     {
@@ -77,8 +80,8 @@ function effectCases(definition: CrashDefinition, index: number): CrashCase[] {
   const isLastOfItsKind = index === definition.pointOfNoReturn - 1 || index === definition.steps.length - 1;
   const isWanted = ({ name }: CrashCase): boolean =>
     name.endsWith('.after_effect') && !name.includes(' times ') && (!name.startsWith('throw ') || isLastOfItsKind);
-  // The number of starts is not checked, because a busy machine may cost a worker its lease once more. The tests of
-  // @drydock/workflow check the number.
+  // The number of starts is not checked, because a worker on a busy machine may lose its lease, which costs one more
+  // start. The tests of @drydock/workflow check the number.
   return stepCases(definition, index, 'short')
     .filter(isWanted)
     .map(({ attempts: _attempts, ...crashCase }) => crashCase);
@@ -92,7 +95,7 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
   const kills = [
     killAt(at('before'), step, again),
     killAt(at('after_effect'), step, again),
-    // The checkpoint has ended this step and started the next step. So this step is not started again.
+    // The checkpoint ends this step and starts the next step. So a death after it does not start this step again.
     killAt(at('after_checkpoint'), step, { attempts: 1 }),
   ];
   const thrice = profile === 'full' || index === 0 ? [killAt(at('after_effect'), step, { attempts: 4 }, 3)] : [];
@@ -114,7 +117,7 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
 
 const wayBack = ' while going back';
 
-/** Returns cases in which the last undoable step fails, and the process dies while each step is undone. */
+/** Returns cases in which the last undoable step fails and the worker then dies in an undo, one case for each undo. */
 function undoCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const undoable = definition.steps.slice(0, definition.pointOfNoReturn);
   const last = undoable.at(-1)?.name;

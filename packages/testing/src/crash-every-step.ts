@@ -8,38 +8,41 @@ import { crashLimitMs } from './scope';
 import { InvariantViolated, until } from './wait';
 import { keepWorkers, type WorkerCrew } from './worker-crew';
 
-/** A file to which each passed case appends a line, so that the run can print their number. */
+/** The file to which each passed case appends a line, so that the test run can print the number of cases. */
 const countedIn = process.env['DRYDOCK_CRASH_CASES'];
 
-/** The state of a run in the service's database. */
+/** The state of one run, read from the service's database. */
 export interface CrashLook {
   status: string;
   steps: readonly { name: string; status: string; attempts: number }[];
   /** The number of unfinished workflows on the run's resource. */
   unfinished: number;
-  /** The number of the run's audit rows (I8), which must be 1. Missing if the service writes no audit rows. */
+  /** The number of the run's audit rows, which must be 1. Missing if the service writes no audit rows. */
   auditRows?: number;
 }
 
-/** Starts, observes and judges a service's workflow. Each run has its own resource. */
+/** The functions with which a service starts, reads and checks a workflow. Each run has its own resource. */
 export interface CrashFixture<Run extends { workflowId: string }> {
-  /** The leases in the service's database. A test uses this object to end the lease of a frozen worker. */
+  /** The leases in the service's database, with which the lease of a frozen worker is ended. */
   leases: Leases;
-  /** The limit in seconds for an undisturbed run on a busy machine. Default: 90. */
+  /** The time limit in seconds for a run without faults on a busy machine. Default: 90. */
   runSecondsMax?: number;
-  /** Starts a worker process from dist with additional `environment`. The caller ends the leases of a killed worker. */
+  /**
+   * Starts a worker process from dist with `environment` added to its own. When the worker is killed, the fixture ends
+   * its leases, so that another worker takes over at once.
+   */
   spawnWorker(environment: { DRYDOCK_FAULTS: string }): ChildProcess;
   /** Creates a resource in its OLD state, and starts a workflow on it. */
   start(): Promise<Run>;
   look(run: Run): Promise<CrashLook>;
   /**
-   * Returns all effects of all runs, as the target recorded them. The list is never empty, because preparing a run has
-   * an effect.
+   * Returns all effects of all runs, as their target recorded them. The list is never empty, because `start` has an
+   * effect.
    */
   ledger(): Promise<readonly LedgerEntry[]>;
-  /** Inspects the resource. Throws unless it is completely OLD or completely NEW. */
+  /** Inspects the resource itself. Throws unless the whole resource is OLD or the whole resource is NEW. */
   judge(run: Run): Promise<'old' | 'new'>;
-  /** Returns how many writes of overtaken workers were refused so far. A freeze must increase it. */
+  /** Returns how many writes with a stale fence were refused so far. A frozen worker that continues must add one. */
   refusedWrites?(): Promise<number>;
 }
 
@@ -51,19 +54,21 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** True to combine many deaths in one run, which saves time. */
+  /** Combines many deaths in one run, which saves time. */
   inFewRuns?: boolean;
   /**
-   * The limit for all cases. The limit is below jest's limit, so that the workers end before the next test. Default:
-   * slightly less than `crashLimitMs`.
+   * The time limit in milliseconds for all cases. It is lower than jest's limit, so that the workers end before the
+   * next test. Default: 40 s less than `crashLimitMs`.
    */
   limitMs?: number;
 }
 
 /**
- * Kills, freezes, repeats and fails every step of a workflow with real processes, each case in its own run. Checks I1
- * to I4 and I8, that the resource is OLD or NEW as the outcome says, and that every fault happened. Throws one error
- * that lists all failed cases. The cause is the error of the first failed case.
+ * Kills, freezes, repeats and fails every step of a workflow with real processes, each case in its own run. Checks that
+ * the workflow ends, that the resource has one unfinished workflow at a time, that no stale fence has an effect, that
+ * no effect is applied twice with different outcomes, that there is one audit row, that the resource is OLD or NEW as
+ * the outcome says, and that every fault happened. Throws one error that lists all failed cases, with the error of the
+ * first failed case as cause.
  */
 export async function crashEveryStep<Run extends { workflowId: string }>(
   definition: CrashDefinition,
@@ -125,7 +130,7 @@ async function runCase<Run extends { workflowId: string }>(
   const { fixture, tokens, crew } = scene;
   const refusedBefore = (await fixture.refusedWrites?.()) ?? 0;
   for (const { point, mode, times } of crashCase.arm) tokens.arm(point, mode, times);
-  // The wait for the freeze begins before the start, because preparing a run may already pass the point.
+  // The wait for the freeze begins before `start`, because the preparation of a run may already pass the fault point.
   const freeze = crashCase.freezes ? expireFrozen(scene) : Promise.resolve(0n);
   freeze.catch(() => undefined);
   const run = await fixture.start();
@@ -133,7 +138,7 @@ async function runCase<Run extends { workflowId: string }>(
     await untilOvertaken(crashCase, { fixture, run, fence: await freeze });
     crew.thaw();
   }
-  const look = await settled(crashCase, scene, run);
+  const look = await untilEnded(crashCase, scene, run);
   assert(tokens.left().length === 0, `the workflow never came by ${tokens.left().join(', ')}`);
   if (crashCase.freezes && fixture.refusedWrites !== undefined) {
     await until(async () => ((await fixture.refusedWrites?.()) ?? 0) > refusedBefore, {
@@ -150,7 +155,8 @@ async function runCase<Run extends { workflowId: string }>(
 }
 
 /**
- * Waits until a worker stops itself at the point, and ends its leases. Resolves with the highest fencing token so far.
+ * Waits until a worker has stopped itself at the fault point, and ends all leases. Resolves with the highest fence so
+ * far.
  */
 async function expireFrozen<Run extends { workflowId: string }>({
   fixture,
@@ -166,8 +172,8 @@ async function expireFrozen<Run extends { workflowId: string }>({
 }
 
 /**
- * Waits until another worker has finished the step with a later fencing token. Before that, the frozen worker must not
- * continue.
+ * Waits until another worker has finished the step with a higher fence. If the frozen worker continued earlier, its
+ * writes would not be stale.
  */
 async function untilOvertaken<Run extends { workflowId: string }>(
   crashCase: CrashCase,
@@ -184,8 +190,8 @@ async function untilOvertaken<Run extends { workflowId: string }>(
 
 const isEnd = (status: string): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
 
-/** Checks I1: every accepted workflow ends, however often a crash restarts it. */
-async function settled<Run extends { workflowId: string }>(
+/** Waits for the end of the workflow, which must come however often a crash restarts the workflow. */
+async function untilEnded<Run extends { workflowId: string }>(
   crashCase: CrashCase,
   { fixture, leftMs }: Scene<Run>,
   run: Run,
@@ -204,15 +210,15 @@ async function settled<Run extends { workflowId: string }>(
 }
 
 /**
- * Rethrows an error. A failed expectation becomes an {@link InvariantViolated}, with which `until` gives up at once,
- * because the expectation cannot become true later.
+ * Rethrows an error. A failed expectation of jest is rethrown as {@link InvariantViolated}, with which `until` gives up
+ * at once, because waiting does not make the expectation true.
  */
 function rethrowAssertion(error: unknown): never {
   if (error instanceof Error && 'matcherResult' in error) throw new InvariantViolated(error.message, { cause: error });
   throw error;
 }
 
-/** Rejects after `ms`. The work is not ended, because it can do nothing without workers. */
+/** Rejects after `ms` milliseconds. `work` is not cancelled, because it has no effect once the workers are gone. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -4,10 +4,10 @@ import path from 'node:path';
 
 export type FaultMode = 'kill' | 'stop' | 'throw' | 'delay' | 'repeat';
 
-/** A folder of tokens for `faultpoint`, each of which works once. Processes get `folder` as DRYDOCK_FAULTS. */
+/** A folder of fault tokens. Each token causes one fault in a process that has the folder as DRYDOCK_FAULTS. */
 export interface FaultTokens {
   folder: string;
-  /** Creates tokens, so that the next `times` passes of the point have this mode. */
+  /** Creates tokens for the next `times` passes of the fault point. `mode` is what happens there. */
   arm(point: string, mode: FaultMode, times?: number): void;
   /** Returns the names of unused tokens. */
   left(): string[];

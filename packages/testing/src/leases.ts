@@ -1,14 +1,15 @@
 /**
- * The leases of a database's workflows. Tests use leases that no busy worker loses, and end the leases of dead workers.
+ * The leases of the workflows in one database. Tests choose leases so long that no busy worker loses its lease. So they
+ * must end the leases of dead workers themselves.
  */
 export interface Leases {
   /**
-   * Ends leases that were taken or renewed by `at` (milliseconds since 1970, default: now), and makes every workflow
-   * without a lease due at once. Only for dead or frozen workers, because a running worker would continue while another
-   * worker takes its lease. Resolves with the highest fencing token so far.
+   * Ends the leases that were taken or renewed by `at` (milliseconds since 1970, default: now), and makes every
+   * workflow without a lease due at once. Call it only when the workers of these leases are dead or frozen: a running
+   * worker would continue while another worker takes over its workflow. Resolves with the highest fence so far.
    */
   expire(at?: number): Promise<bigint>;
-  /** Returns the fencing token of a workflow's latest worker. */
+  /** Returns the fence of a workflow's latest claim. */
   fenceOf(workflowId: string): Promise<bigint>;
 }
 
@@ -23,7 +24,7 @@ export function openLeases(query: Query, leaseSeconds: number): Leases {
   };
 }
 
-// Without this statement, a dead worker's job would wait until `dispatch_after`.
+// `dispatch_after` is set too, because the relay leaves a workflow alone until that moment.
 const expireSql = `
   WITH expired AS (
     UPDATE workflow SET dispatch_after = least(dispatch_after, clock_timestamp()),

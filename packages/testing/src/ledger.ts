@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** An effect in a ledger. The target of the effect writes the ledger itself. */
+/** One effect in a ledger. The target of the effects writes the ledger, so a wrong worker cannot hide an effect. */
 export interface LedgerEntry {
   time: string;
-  /** The site, box or machine. */
+  /** The site, database, box or machine that the effect changed. */
   resource: string;
   op: string;
-  /** A bigint in decimal. */
+  /** A bigint in decimal digits. */
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /** The state before the effect, if the target reports it. The same operation on another state is another effect. */
+  /** The state before the effect, if the target records it. The same operation on another state is another effect. */
   detail?: string;
   /** A digest of the effect, if the target knows it. Equal digests mean that one effect was repeated. */
   digest?: string;
@@ -25,7 +25,7 @@ const lineSchema = z
     database: z.string().optional(),
     op: z.string(),
     fence: z.union([z.string().regex(/^\d+$/), z.int().transform(String)]),
-    // An operator's change belongs to no workflow.
+    // The value is null for a change by an operator, which belongs to no workflow.
     workflow_id: z
       .string()
       .nullable()
@@ -48,8 +48,8 @@ const lineSchema = z
   );
 
 /**
- * Reads an append-only ndjson ledger. An incomplete last line, which a crash leaves, is ignored. Any other invalid line
- * throws.
+ * Reads a ledger with one JSON object a line. A last line without its newline is ignored, because a crash can leave it.
+ * Throws for any other invalid line.
  */
 export function readLedger(file: string): LedgerEntry[] {
   const lines = readFileSync(file, 'utf8').split('\n');
@@ -58,8 +58,8 @@ export function readLedger(file: string): LedgerEntry[] {
 }
 
 /**
- * Returns a provider's accepted changes as a ledger. A provider knows neither fencing tokens nor workflows. Each change
- * has its own action id, which reveals a second send.
+ * Returns the changes that a provider has accepted as a ledger. A provider knows neither fences nor workflows. The
+ * provider's action id serves as digest, because a request that is sent twice gets two action ids.
  */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],
@@ -70,8 +70,8 @@ export const providerEntries = (
   }));
 
 /**
- * Checks I3: an accepted effect never has a lower fencing token than an earlier effect on the same resource. Returns
- * the violations.
+ * Returns the accepted effects whose fence is lower than that of an earlier effect on the same resource, one message
+ * for each.
  */
 export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
   const highest = new Map<string, bigint>();
@@ -85,8 +85,8 @@ export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
 }
 
 /**
- * Checks I4: a workflow's effect is applied once, or repeated with the same outcome. Entries without a digest are
- * ignored. Returns the violations.
+ * Returns the effects that a workflow has applied again with another outcome, one message for each. Entries without a
+ * digest are ignored.
  */
 export function repetitionViolations(entries: readonly LedgerEntry[]): string[] {
   const first = new Map<string, string>();

@@ -8,7 +8,9 @@ const capabilities = 0x8a201;
 const tlsCapability = 0x800;
 const changeUser = 0x11;
 const utf8mb4 = 45;
-/** No account uses this plugin, so the server requests the account's own plugin and waits for the answer. */
+/**
+ * No account uses this plugin. So the server asks for a proof by the account's own plugin, and waits for the answer.
+ */
 const otherPlugin = 'mysql_clear_password';
 const terminated = (text: string): Buffer => Buffer.from(`${text}\0`);
 
@@ -31,7 +33,7 @@ export class RawMysql {
     return client;
   }
 
-  /** Begins a login. Resolves with the scramble when the server waits for the password's proof. */
+  /** Begins a login. Resolves with the server's scramble, which the proof of the password must contain. */
   async beginLogin(user: string, isTls = false): Promise<Buffer> {
     const head = this.loginHead(isTls);
     this.write(Buffer.concat([head, terminated(user), Buffer.from([0]), terminated(otherPlugin)]));
@@ -131,10 +133,7 @@ export class RawMysql {
   }
 }
 
-/**
- * Returns the twenty bytes of the scramble. The scramble follows the plugin's name in the server's request for a
- * plugin.
- */
+/** Returns the scramble from the server's AuthSwitchRequest: the twenty bytes after the name of the plugin. */
 function scrambleIn(request: Buffer): Buffer {
   if (request[0] !== 0xfe) throw new Error(`the server asks for no proof: ${request.toString('latin1')}`);
   const at = request.indexOf(0, 1) + 1;

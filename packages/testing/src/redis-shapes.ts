@@ -5,13 +5,13 @@ import { findFreePort, findRedis, type GuardedChild, spawnGuarded } from '@drydo
 import { Redis } from 'ioredis';
 import { until } from './wait';
 
-/** The password is no secret, because the servers exist only during a test. */
+/** This password may stand in the code, because the servers exist only during a test. */
 const password = 'a-password-of-tests';
 
 interface Server {
   port: number;
   child: GuardedChild;
-  /** Sends a command on its own connection. */
+  /** Opens a connection and sends one command. */
   ask(command: string, ...args: (string | number)[]): Promise<unknown>;
 }
 
@@ -63,7 +63,7 @@ async function inFolder<T extends object>(
 
 const slots = 16_384;
 
-/** Starts three masters, each with a third of the slots. */
+/** Starts a Redis Cluster: three masters, each with a third of the slots. */
 export const startRedisCluster = () =>
   inFolder(async (folder, servers) => {
     for (let node = 0; node < 3; node += 1)

@@ -5,7 +5,7 @@ import { findRedis, startRedis } from '@drydock/process';
 
 export interface TestRedis {
   url: string;
-  /** The pid for SIGSTOP and SIGKILL. */
+  /** The server's pid, for SIGSTOP and SIGKILL. The pid changes with `restart`. */
   readonly pid: number;
   /** Starts a killed server again, empty, at the same address. */
   restart(): Promise<void>;

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * The extent of a run (DRYDOCK_TESTS). `quick` is the gate, which `npm test` runs. `all` adds the long suites. `all` is
- * for `npm run test:all` and for suites that are named by hand. `effects` adds each death of the longest workflows in
- * its own run. `chaos` runs everything for hours with new seeds, as `npm run chaos` does. A suite declares its tier
- * itself. This file serves suites that do more in a later tier.
+ * The extent of a test run (DRYDOCK_TESTS). `quick` is the gate, which `npm test` runs. `all` also has the long suites;
+ * it is the extent of `npm run test:all` and of suites that are named by hand. `effects` also kills each step of the
+ * longest workflows in a run of its own. `chaos` (`npm run chaos`) runs everything for hours with new seeds. A suite
+ * declares in its docblock from which extent on it runs. This file is for suites that do more in a larger extent.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
@@ -15,8 +15,8 @@ export const isChaos = scope === 'chaos';
 export type QueueBackend = 'redis' | 'postgres';
 
 /**
- * Returns the queue backends for `describe.each(queueBackends())`. QUEUE_BACKEND chooses one. By default both are
- * returned. If the PATH has no Redis and no Valkey, only Postgres is returned, and the run prints this fact.
+ * Returns the queue backends for `describe.each(queueBackends())`: the one that QUEUE_BACKEND names, or both. If the
+ * PATH has neither Redis nor Valkey, returns only Postgres and prints that.
  */
 export function queueBackends(): QueueBackend[] {
   const forced = process.env['QUEUE_BACKEND'];
@@ -28,31 +28,34 @@ export function queueBackends(): QueueBackend[] {
 }
 
 /**
- * Returns the backends for services' suites. The gate runs only one backend, because the queue's own suite runs both.
+ * Returns the backends for the suites of services. The gate uses only one backend, because it tests both in the suites
+ * of @drydock/workflow.
  */
 export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
 
-/** Returns the backends for a service's crashes. The tests of @drydock/workflow crash on all backends. */
+/** Returns the backends for crash suites of services. The suites of @drydock/workflow crash on all backends. */
 export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
 
 /**
- * jest's limit for all cases of a workflow. The limit is generous, because only a hang should reach it.
- * `crashEveryStep` gives up slightly earlier and ends its workers.
+ * jest's time limit for all cases of a workflow, in milliseconds. Only a hang should reach it. `crashEveryStep` gives
+ * up slightly earlier and ends its workers.
  */
 export const crashLimitMs = isChaos ? 3_600_000 : 900_000;
 
 interface CrashScope {
-  /** Steps whose repeated or late effect would harm most. Long suites also repeat and freeze these steps. */
+  /** The steps whose repeated or late effect would do the most harm. The long suites also repeat and freeze them. */
   delicate?: readonly string[];
-  /** Excluded cases. A prepared run also passes the point of such a case, or the case cannot be reached in time. */
+  /**
+   * The cases to leave out: the preparation of a run passes their fault point, or the run does not reach it in time.
+   */
   never?: RegExp;
-  /** The only cases of the long suites for a workflow that takes too long. */
+  /** The only cases that the long suites run, for a workflow whose cases would take too long together. */
   onlyInCi?: RegExp;
-  /** True if the workflow's deadline is too short for a run with several deaths. */
+  /** True if the workflow's deadline is too short for a run that combines several deaths. */
   isHasty?: boolean;
 }
 
-/** Returns the crash cases of a workflow: all in chaos, otherwise `onlyInCi` or the effects. */
+/** Returns which crash cases of a workflow to run: all in chaos, otherwise `onlyInCi` or the deaths and failures. */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
   const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);
@@ -64,7 +67,7 @@ export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: 
   return {
     inFewRuns: !isChaos && scope !== 'effects' && !isHasty,
     profile: isChaos ? 'full' : 'effects',
-    // Every workflow passes the last point, even a workflow that only prepares a run. So this point is excluded.
+    // `finish.before` is left out, because every workflow passes it, also a workflow that only prepares a run.
     only: (name) => !name.includes('finish.before') && never?.test(name) !== true && isWanted(name),
   };
 }

@@ -1,4 +1,4 @@
 import { randomBytes } from 'node:crypto';
 
-/** Returns a secret like those of processes: 32 bytes in hex. */
+/** Returns a random secret in the form that processes expect: 32 bytes in hex. */
 export const newSecret = (): string => randomBytes(32).toString('hex');

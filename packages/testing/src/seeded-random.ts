@@ -1,4 +1,5 @@
 import { isChaos } from './scope';
+
 /** Random choices that depend only on the seed. */
 export class SeededRandom {
   private state: number;
@@ -41,8 +42,8 @@ export class SeededRandom {
 }
 
 /**
- * The seed for fast-check: `fc.assert(property, seeded)`. The seed is fixed, so that a failure comes from the present
- * change. `npm run chaos` uses new seeds. fast-check prints a failure's seed, and DRYDOCK_SEED repeats it.
+ * The seed for fast-check: `fc.assert(property, seeded)`. The seed is fixed, so that only a change of the code makes a
+ * test fail. `npm run chaos` uses new seeds. fast-check prints the seed of a failure, and DRYDOCK_SEED sets it again.
  */
 export const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 31 : 1)) };
 
@@ -53,8 +54,9 @@ export interface Sample {
 }
 
 /**
- * Returns seed and size of a test with generated cases. Outside of `npm run chaos` the cases are few and fixed, so that
- * a failure comes from the present change. The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat a run.
+ * Returns the seed and the number of cases for a test that generates its cases, and prints them. Outside of `npm run
+ * chaos` the cases are few and fixed, so that only a change of the code makes the test fail. DRYDOCK_SEED and
+ * DRYDOCK_CASES repeat a run.
  */
 export function sampleOf(what: string, { inCi, inChaos }: { inCi: number; inChaos: number }): Sample {
   const seed = Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 32 : 1));

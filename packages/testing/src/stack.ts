@@ -8,13 +8,14 @@ import { openLeases } from './leases';
 import { until } from './wait';
 
 export interface StackOptions {
-  /** The queue's backend. By default the environment decides. */
+  /** The backend of the queue. By default QUEUE_BACKEND decides, or what is installed. */
   queueBackend?: 'redis' | 'postgres';
   /**
-   * The lease and the interval of the sweep. Default: 15 s and 300 ms. With 15 s no busy machine loses a lease;
-   * `killAndWait` ends the leases of dead workers.
+   * The length of a lease. Default: 15 s, so that no worker loses its lease on a busy machine. `killAndWait` ends the
+   * leases of the worker that it kills.
    */
   leaseSeconds?: number;
+  /** The pause between two sweeps. Default: 300 ms. */
   sweepMs?: number;
   /** The folder of fault tokens. */
   faultsDir?: string;
@@ -22,15 +23,15 @@ export interface StackOptions {
   otlpEndpoint?: string;
   /** The built tree to start, for example of another release. Default: this tree. */
   tree?: string;
-  /** The Node for all processes. Default: the Node of the tests. */
+  /** The path of the Node program for all processes. Default: the Node that runs the tests. */
   node?: string;
-  /** An existing data folder, for a second start on the same data. `stop` then keeps it. */
+  /** An existing data folder, for a second start on the same data. `stop` then does not remove the folder. */
   dataDir?: string;
-  /** Further variables for the program of `npm start`. */
+  /** Environment variables for the program of `npm start`. */
   environment?: Readonly<Record<string, string>>;
 }
 
-/** The fields of `demo.json` in every stack. Other fields are kept. */
+/** The fields that `demo.json` has in every stack. Fields of a larger demo are passed on unread. */
 const demoSchema = z.looseObject({
   base_url: z.string(),
   org_id: z.string(),
@@ -57,32 +58,32 @@ export interface TestStack {
   /** Sends a signal (default: SIGKILL) to a process. @throws when it does not run */
   kill(name: string, signal?: NodeJS.Signals): void;
   /**
-   * Kills a process with SIGKILL, and resolves with its new pid after its restart. Ends a worker's leases, so that its
-   * work continues at once.
+   * Kills a process with SIGKILL, and resolves with its new pid after its restart. If the process is a worker, ends its
+   * leases, so that its work continues at once.
    */
   killAndWait(name: string): Promise<number>;
   /**
-   * Ends leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, default: now).
-   * Only for dead workers.
+   * Ends the leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, default:
+   * now). Call it only when the workers of these leases are dead.
    */
   expireLeases(service: string, at?: number): Promise<void>;
-  /** Returns the log of a process so far. */
+  /** Returns what a process has logged so far. */
   log(name: string): string;
-  /** Returns a variable of a running process, secrets included. @throws when it is not set */
+  /** Returns an environment variable of a running process, which may be a secret. @throws if the variable is not set */
   variable(name: string, variable: string): string;
   /** Returns the environment of a running process. */
   environment(name: string): Record<string, string>;
-  /** Stops everything like Ctrl-C, and removes the data. */
+  /** Stops everything as Ctrl-C does, and removes the data folder if the test did not provide it. */
   stop(): Promise<void>;
 }
 
 const root = path.resolve(__dirname, '../../..');
-/** The limit allows for two cores that also run other tests. A start alone takes about 10 s. */
+/** The limit is for two cores that also run other tests. On an idle machine a start takes about 10 s. */
 const startTimeoutMs = 400_000;
 
 /**
- * Starts the whole of Drydock on free ports and in its own data folder, with the program of `npm start`. The tree must
- * be built.
+ * Starts the whole of Drydock with the program of `npm start`, on free ports and in a data folder of its own. The tree
+ * must be built. Rejects if a part of the demo content could not be created.
  */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
@@ -117,7 +118,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   throw new Error(`The stack came up without all of its content:\n${missing}\n${warnings.join('\n')}`);
 }
 
-/** Returns the last warnings and errors of each process, because the logs are removed with the data folder. */
+/** Returns the last warnings and errors of each process, before the logs are removed with the data folder. */
 function readWarnings(folder: string): string[] {
   return fs.readdirSync(folder).flatMap((file) => {
     const lines = fs.readFileSync(path.join(folder, file), 'utf8').split('\n');
@@ -213,7 +214,7 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
   };
 }
 
-/** Reads a process's environment, because the supervisor shows the secrets nowhere else. */
+/** Reads the environment of a process from /proc, because the supervisor writes the secrets nowhere. */
 function environmentOf(pid: number): Record<string, string> {
   const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));

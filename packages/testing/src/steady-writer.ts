@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** A session of an application. */
+/** One database session of the writer. */
 export interface WriterSession {
   /** Writes a row in its own transaction. Resolves when the commit is acknowledged. */
   write(id: number): Promise<void>;
@@ -9,12 +9,12 @@ export interface WriterSession {
 
 export interface SteadyWriterOptions {
   connect: () => Promise<WriterSession>;
-  /** Rows per second, if the server is fast enough. */
+  /** The rate at which rows are written, if the server is fast enough. */
   rowsPerSecond: number;
 }
 
 export interface WriterReport {
-  /** Ids of rows whose commit was acknowledged. */
+  /** The ids of the rows whose commit was acknowledged. */
   acknowledged: number[];
   /** The longest time between two acknowledgements in milliseconds. */
   longestGapMs: number;
@@ -22,8 +22,8 @@ export interface WriterReport {
 }
 
 /**
- * An application that writes rows, each in its own transaction, and reconnects when its session ends. Every
- * acknowledged row must exist afterwards.
+ * Plays an application during a switch: writes rows, each in its own transaction, and reconnects when its session ends.
+ * The test checks afterwards that every acknowledged row exists.
  */
 export class SteadyWriter {
   private readonly options: SteadyWriterOptions;

@@ -2,13 +2,13 @@ import net from 'node:net';
 import { Transform, type TransformCallback } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Faults of the network in both directions. Changes also affect open connections. */
+/** Faults of the network, in both directions. A change of a fault also affects open connections. */
 export interface NetworkFaults {
-  /** The delay of each chunk in ms. */
+  /** The delay of each chunk, in milliseconds. */
   latencyMs: number;
-  /** The rate; 0 for no limit. */
+  /** The rate of one direction of a connection. 0 means no limit. */
   bytesPerSecond: number;
-  /** True to pass nothing on, while connections stay open without an error. */
+  /** True while nothing is passed on. The connections stay open without an error. */
   isBlackhole: boolean;
 }
 
@@ -17,11 +17,11 @@ export interface TcpFaultProxy {
   faults: NetworkFaults;
   /** Returns the number of open connections. */
   connections(): number;
-  /** Resets every open connection (RST). New connections are accepted. */
+  /** Resets every open connection (RST). New connections are still accepted. */
   reset(): void;
-  /** Ends the upstream's direction (FIN to the client). The client's direction stays open. */
+  /** Ends the direction from the upstream to the client (FIN). The other direction stays open. */
   halfClose(): void;
-  /** Resets one connection directly after the next `bytes` bytes from `side`. */
+  /** Passes on the next `bytes` bytes from `side`, and then resets the connection of the last of them. */
   cutAfter(side: 'client' | 'upstream', bytes: number): void;
   close(): Promise<void>;
 }
@@ -31,7 +31,7 @@ interface Pair {
   upstream: net.Socket;
 }
 
-/** Starts a loopback proxy for any TCP server, which behaves like a bad network. */
+/** Starts a proxy on the loopback address. The proxy stands before any TCP server and behaves like a bad network. */
 export async function startTcpFaultProxy(target: { host: string; port: number }): Promise<TcpFaultProxy> {
   const faults: NetworkFaults = { latencyMs: 0, bytesPerSecond: 0, isBlackhole: false };
   const pairs = new Set<Pair>();
@@ -83,7 +83,9 @@ export async function startTcpFaultProxy(target: { host: string; port: number })
 
 type Passing = (side: 'client' | 'upstream', chunk: Buffer) => Buffer | null;
 
-/** Returns the chunk, or its part before a cut. The connection is reset after that part had time to leave. */
+/**
+ * Returns the chunk, or its part before a cut. After a cut the connection is reset 5 ms later, when that part has left.
+ */
 function carry(pair: Pair, side: 'client' | 'upstream', chunk: Buffer, passing: Passing): Buffer {
   const rest = passing(side, chunk) ?? chunk;
   if (rest.length < chunk.length || rest !== chunk) setTimeout(() => resetPair(pair), 5);
@@ -95,7 +97,7 @@ function resetPair({ client, upstream }: Pair): void {
   upstream.resetAndDestroy();
 }
 
-/** Passes bytes on in order, and delays each chunk according to the present faults. */
+/** Passes chunks on in order. Each chunk is delayed by the faults of that moment. */
 function slow(faults: NetworkFaults, cutting: (chunk: Buffer) => Buffer): Transform {
   const pass = async (chunk: Buffer): Promise<Buffer> => {
     while (faults.isBlackhole) await sleep(20, undefined, { ref: false });

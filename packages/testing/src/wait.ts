@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** The time limit. Default: 30 s, because tests run beside other tests on machines of any speed. */
+  /** The time limit. Default: 30 s, because tests run beside other tests and on slow machines. */
   timeoutMs?: number;
   /** The pause between calls. Default: 20 ms. */
   everyMs?: number;
@@ -11,12 +11,12 @@ export interface WaitOptions {
 
 type Present<T> = Exclude<T, null | undefined | false | 0 | ''>;
 
-/** Thrown by a condition that waiting cannot make true. {@link until} throws it at once. */
+/** A condition throws this error if waiting cannot make it true. {@link until} then rejects at once. */
 export class InvariantViolated extends Error {
   override name = 'InvariantViolated';
 }
 
-/** The machine may stand still for the whole time limit, so the wait fails only after this many calls. */
+/** The fewest calls before a wait fails. A machine that stands still could use up the time limit in one call. */
 const looksMin = 50;
 
 /**

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Worker processes that are restarted when they end, as by a supervisor. */
+/** Worker processes, each of which is replaced when it ends, as a supervisor does. */
 export interface WorkerCrew {
   /** Returns the pids of workers that SIGSTOP has stopped. */
   frozen(): number[];
@@ -10,7 +10,7 @@ export interface WorkerCrew {
   close(): Promise<void>;
 }
 
-/** Keeps `count` workers running. A test with a frozen worker needs two. */
+/** Keeps `count` workers running. A test that freezes one worker needs a second worker that overtakes it. */
 export function keepWorkers(count: number, spawnWorker: () => ChildProcess): WorkerCrew {
   const alive = new Set<ChildProcess>();
   let closing = false;

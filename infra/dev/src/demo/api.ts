@@ -4,7 +4,7 @@ import { request } from 'undici';
 export interface Call {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   body?: unknown;
-  /** Makes an interrupted seeding repeatable: a second call gets the answer of the first call. */
+  /** With this key a repeated call gets the answer of the first call, so an interrupted seeding can run again. */
   idempotencyKey?: string;
 }
 
@@ -13,14 +13,15 @@ export interface Answer {
   body: unknown;
 }
 
-/** Calls the public API with one key. The demo is created only by such calls, as a customer would create it. */
+/** Calls the public API with one key. The demo's resources are created by such calls, as a customer creates them. */
 export type Api = (path: string, call?: Call) => Promise<Answer>;
 
 /**
- * A call may fail for a while: a small machine is busy during the start, a long poll can reach the quota, and a nightly
- * backup can hold a site. Every call of a seed can be repeated.
+ * The most attempts of a call, which a seed can always repeat. A call may be refused for a while, because the machine
+ * is busy during the start, polling has used up the quota, or a nightly backup locks the site.
  */
 const triesMax = 30;
+/** Tells whether a refusal will pass. */
 const isPassing = ({ status, text }: { status: number; text: string }): boolean =>
   status === 408 ||
   status === 429 ||

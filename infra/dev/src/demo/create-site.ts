@@ -8,14 +8,14 @@ const siteSchema = z.looseObject({ id: z.string(), status: z.string(), created_a
 export interface WantedSite {
   name: string;
   domain: string;
-  /** The last part of the idempotency key. Its default is the domain. */
+  /** The last part of the idempotency key. Default: the domain. */
   key?: string;
   platform?: 'local' | 'vendor';
 }
 
 /**
- * Resolves with the site's id once the site serves, or as soon as `isOver` returns true. @throws with the site's
- * problem when it fails
+ * Creates a site, or finds it by its idempotency key. Resolves with its id when the site serves or `isOver` returns
+ * true. @throws with the reason if the site cannot be created
  */
 export async function createSite(
   api: Api,
@@ -43,8 +43,7 @@ export async function createSite(
 }
 
 /**
- * Reads a site. The status is `gone` when the API answers 404, because an interrupted seeding may have deleted the
- * site.
+ * Reads a site. If the API answers 404, the status is `gone`: an interrupted seeding may already have deleted the site.
  */
 export const readSite = (api: Api, id: string): Promise<{ status: string; created_at: string }> =>
   api(`/v1/sites/${id}`).then(

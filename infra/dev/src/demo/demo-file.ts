@@ -11,7 +11,7 @@ const demoServerSchema = z.object({
   disk_token: z.string(),
 });
 
-/** The content of demo.json, which tells people and programs the addresses, keys and ids of the demo. */
+/** The content of demo.json, in which people and programs find the addresses, keys and ids of the demo. */
 export const demoSchema = z.object({
   base_url: z.string(),
   org_id: z.string(),
@@ -21,10 +21,10 @@ export const demoSchema = z.object({
   staff_key: z.string(),
   other_org_key: z.string(),
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
-  // The fields below are missing if only keys and sites were requested.
+  // The fields below, except `processes_file`, are missing if the demo has only keys and sites (DRYDOCK_DEMO=sites).
   /** A site that is a Node application. */
   app_site_id: z.string().optional(),
-  /** A site with a full copy and increments in the customer's own storage. `customer_storage` is that storage. */
+  /** A site with a full copy and two increments in the customer's own storage, which is `customer_storage`. */
   offsite_site_id: z.string().optional(),
   customer_storage: z
     .object({
@@ -37,7 +37,7 @@ export const demoSchema = z.object({
     .optional(),
   /** A hosting package at a vendor, with restore points of its website, database and mailbox. */
   vendor_site_id: z.string().optional(),
-  /** Records of deleted sites. Each name says why the site can or cannot be restored. */
+  /** The ids of deleted sites. Each name says why that site can or cannot be restored. */
   deleted_sites: z
     .object({
       restorable: z.string(),
@@ -48,10 +48,10 @@ export const demoSchema = z.object({
       domain_in_use: z.string(),
     })
     .optional(),
-  /** Servers at the provider's emulator. Each server has ready snapshots and one snapshot that is not ready. */
+  /** Servers at the emulator of Hetzner. Each has two ready snapshots and one that never becomes ready. */
   servers: z.array(demoServerSchema).optional(),
   sandbox_servers: z.array(demoServerSchema).optional(),
-  /** Three columns, labels, and cards, some of which are in the archive. */
+  /** A board with three columns, labels and cards. Some cards are in the archive. */
   boards: z
     .array(
       z.object({
@@ -69,14 +69,14 @@ export const demoSchema = z.object({
   databases: z.array(z.object({ id: z.string(), url: z.string() })).optional(),
   processes_file: z.string(),
   /**
-   * The parts that could not be created, and why. The field is absent when everything exists. The next start tries to
-   * create these parts again.
+   * The parts that could not be created, and why. The next start tries to create them again. The field is absent when
+   * all parts exist.
    */
   unfinished: z.array(z.object({ title: z.string(), problem: z.string() })).optional(),
 });
 export type Demo = z.infer<typeof demoSchema>;
 const partialSchema = demoSchema.partial();
-/** The demo's file as far as it has been written. */
+/** The fields of demo.json that exist so far. */
 export type PartialDemo = z.infer<typeof partialSchema>;
 
 const fileOf = (dataDir: string): string => path.join(dataDir, 'demo.json');
@@ -85,13 +85,13 @@ const partialFileOf = (dataDir: string): string => path.join(dataDir, 'demo.part
 const readPart = (file: string): PartialDemo =>
   fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
 
-/** Reads the content that exists. A data folder of an older Drydock lacks the newer fields. */
+/** Reads the fields that exist. A data folder of an older Drydock lacks newer fields. */
 export const readDemo = (dataDir: string): PartialDemo => ({
   ...readPart(fileOf(dataDir)),
   ...readPart(partialFileOf(dataDir)),
 });
 
-/** Saves the demo after each new token, because the API shows a token only once. A crash then loses no token. */
+/** Saves an unfinished demo. The API shows a token only once, so a token must be saved before anything can crash. */
 export const writePartial = (dataDir: string, demo: PartialDemo): void =>
   writeJsonAtomically(partialFileOf(dataDir), demo);
 

@@ -11,17 +11,13 @@ import type { Bootstrapped, SeedContext, SitePlace } from './seed';
 const run = promisify(execFile);
 const bootstrapSchema = z.object({ org_id: z.string(), key_id: z.string(), token: z.string() });
 
-/** Returns the tools that a seed uses besides the public API: commands of services, and the emulators. */
+/** The means of a seed besides the public API: commands of services, and the emulators. */
 export type DemoTools = Pick<
   SeedContext,
   'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'
 >;
 
 export function demoToolsOf({ place, programOf }: Stack): DemoTools {
-  /**
-   * Runs the command of the keys service that creates a root organisation and its first key. The key's token is shown
-   * only here.
-   */
   async function bootstrap(name: string): Promise<Bootstrapped> {
     const { stdout } = await run(
       process.execPath,
@@ -33,7 +29,7 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
     return bootstrapSchema.parse(JSON.parse(stdout));
   }
 
-  /** Describes a site: its address as the site host reports it, and its folder and database on this machine. */
+  /** Asks the site agent for the site's address, and reads its folder and database from the agent's own folder. */
   async function describeSite(siteId: string): Promise<SitePlace> {
     const client = createSiteHostClient({
       url: `http://${place.addressOf('site-host')}`,
@@ -52,7 +48,6 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
     }
   }
 
-  /** Runs hosting's command for deleted sites, as staff would. */
   async function hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void> {
     const command = [inRepo('services/hosting/dist/deleted-sites/command.js'), verb, deletedSiteId];
     const env = { DATABASE_URL: databaseUrl(place, 'hosting'), LOG_LEVEL: 'silent' };
@@ -61,8 +56,8 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
         await run(process.execPath, command, { env });
         return;
       } catch (error) {
-        // On a busy machine Prisma may not get a connection in time for the transaction. The transaction has then done
-        // nothing, so it can be repeated.
+        // On a busy machine Prisma may get no connection in time. The transaction has then not begun, so the command
+        // can be repeated.
         if (attempt === commandTriesMax || !String(error).includes('Unable to start a transaction')) throw error;
       }
     }

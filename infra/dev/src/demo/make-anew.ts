@@ -7,13 +7,13 @@ const workflowsSchema = z.object({
   ),
 });
 
-/** How many failed objects of earlier starts may exist. Each has its own idempotency key. */
+/** The most failed objects of earlier starts, each of which has used up an idempotency key. */
 const failuresMax = 50;
 
 /**
- * Creates an object with an idempotency key, so that an interrupted seeding finds it again. If that object failed at an
- * earlier start, the next key creates another object. A failure during this start is left to the caller. `failedAt`
- * returns when the failed object was created, or null when it has not failed.
+ * Creates an object with an idempotency key, so that an interrupted seeding finds it again. If the object with this key
+ * has failed at an earlier start, another key creates another object. An object that fails during this start is
+ * returned to the caller. `failedAt` returns when a failed object was created, or null if the object has not failed.
  */
 export async function makeAnew<T>(
   key: string,
@@ -29,7 +29,7 @@ export async function makeAnew<T>(
   throw new Error(`${key} has failed ${failuresMax} times; see the logs folder`);
 }
 
-/** Returns why the latest workflow of an object failed, as the API tells the owner. */
+/** Returns why the newest workflow of an object failed, in the words of the API. */
 export async function problemOf(api: Api, objectPath: string): Promise<string> {
   const [newest] = workflowsSchema.parse((await api(`${objectPath}/workflows`)).body).data;
   return newest?.error?.detail ?? newest?.error?.title ?? 'see the logs folder';

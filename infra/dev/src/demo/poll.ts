@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The longest time that one operation on little content may take on a slow machine. */
+/** The time limit for an operation of the demo, which has little content. It is enough for a slow machine. */
 const operationSecondsMax = 120;
 
-/** Calls `look` until it returns something. @throws after two minutes, naming `what` */
+/** Calls `look` until it returns something. @throws after `operationSecondsMax`, with `what` in the message */
 export async function poll<T>(what: string, look: () => Promise<T | null>): Promise<T> {
   const end = performance.now() + operationSecondsMax * 1000;
   for (;;) {

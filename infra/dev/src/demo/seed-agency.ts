@@ -21,7 +21,7 @@ const labels = [
   { name: 'Waits for the client', colour: 'yellow' },
   { name: 'Billable', colour: 'green' },
 ];
-/** `column` and `labels` are indices. */
+/** `column` and `labels` are indices of the lists above. */
 const cards = [
   { column: 0, labels: [0], title: 'Moor the new landing page', isArchived: false },
   { column: 0, labels: [], title: 'Ask for the tide tables', isArchived: true },
@@ -55,7 +55,7 @@ async function seedBoard(api: Api): Promise<DemoBoard> {
   return board;
 }
 
-/** Creates an agency's board in the live world and one in the sandbox. */
+/** Creates a board in the live mode and one in the sandbox. */
 export const agencySeed: Seed = {
   title: 'Making a board',
   fields: ['boards'],

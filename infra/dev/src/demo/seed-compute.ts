@@ -24,7 +24,7 @@ interface Ordered {
   cloud: { url: string; token: string };
 }
 
-/** Waits until the server's newest workflow has succeeded. The server's own status can be ready a moment earlier. */
+/** Waits until the server's newest workflow has succeeded, which can be a moment after the server is ready. */
 const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
   poll(`Working on ${name}`, async () => {
     const [newest] = workflowsSchema.parse((await api(`/v1/compute/servers/${serverId}/workflows?limit=1`)).body).data;
@@ -46,7 +46,7 @@ async function takeSnapshot(ordered: Ordered, serverId: string, description: str
 }
 
 /**
- * Returns the URL at which the emulator reads and writes the machine's disk. The owner of a real server would use ssh.
+ * Returns the URL at which the emulator gives access to the machine's disk. The owner of a real server would use ssh.
  */
 async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, {
@@ -56,7 +56,7 @@ async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   return `${cloud.url}/emulator/servers/${machine?.id}/disk`;
 }
 
-/** Creates a server whose disk has changed since its first snapshot. A second snapshot never becomes ready. */
+/** Creates a server whose disk has changed after its first snapshot. Its third snapshot never becomes ready. */
 async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Promise<DemoServer> {
   const { api, name, cloud } = ordered;
   const body = { name, deploy_target: 'fsn', plan_code: 'small', image: 'ubuntu-24.04', zone: 'fsn1' };
@@ -99,7 +99,7 @@ async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Prom
   };
 }
 
-/** Creates two servers in the live world and two in the sandbox. */
+/** Creates two servers in the live mode and two in the sandbox. */
 export const computeSeed: Seed = {
   title: 'Ordering four servers and taking snapshots of them',
   fields: ['servers', 'sandbox_servers'],

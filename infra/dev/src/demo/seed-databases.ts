@@ -21,7 +21,7 @@ interface DemoDatabase {
   url: string;
 }
 
-/** The statements can be repeated, because an interrupted seeding runs them again. */
+/** The content of a database. An interrupted seeding runs these statements again, so a repetition changes nothing. */
 const content = `
   CREATE TABLE IF NOT EXISTS berths (id int PRIMARY KEY, name text NOT NULL, metres numeric NOT NULL);
   CREATE TABLE IF NOT EXISTS visits (id bigserial PRIMARY KEY, berth_id int NOT NULL REFERENCES berths, ship text NOT NULL, since timestamptz NOT NULL);
@@ -31,10 +31,7 @@ const content = `
     WHERE NOT EXISTS (SELECT FROM visits);
 `;
 
-/**
- * Creates a database, or finds the database of an earlier call with the same `key`. Both calls return the same
- * password.
- */
+/** Creates a database, or finds the database of an earlier call with the same `key`. Both calls return the password. */
 async function makeDatabase(api: Api, label: string, key: string): Promise<DemoDatabase> {
   const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };
   const { id, password } = await makeAnew(
@@ -59,7 +56,7 @@ async function makeDatabase(api: Api, label: string, key: string): Promise<DemoD
 async function fill({ url }: DemoDatabase): Promise<void> {
   const plain = new URL(url);
   plain.searchParams.delete('sslmode');
-  // The certificate is signed by the host's own authority, which this client does not know.
+  // The database agent's own authority has signed the certificate. This client does not know that authority.
   const client = new pg.Client({ connectionString: plain.href, ssl: { rejectUnauthorized: false } });
   await client.connect();
   try {
@@ -83,7 +80,7 @@ async function seedWorld(api: Api): Promise<DemoDatabase[]> {
   return [ledger, scratch];
 }
 
-/** Creates, in each world, a Postgres 16 with data and a backup, and a database without a backup. */
+/** Creates in each mode a Postgres 16 with data and a backup, and a database that was never backed up. */
 export const databasesSeed: Seed = {
   title: 'Making two managed databases',
   fields: ['databases'],

@@ -29,11 +29,11 @@ const states: readonly State[] = [
 
 interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   api: Api;
-  /** The prefix of each domain. */
+  /** The prefix of each domain, by which the two modes differ. */
   prefix: string;
 }
 
-/** Returns the record of the deleted site with this domain. If there is none, a site is created and deleted. */
+/** Returns the record of the deleted site with this domain. If there is none, creates a site and deletes it. */
 async function deletedOf(world: World, state: State, domain: string): Promise<DeletedRecord> {
   const { api, describeSite } = world;
   const find = async () =>
@@ -41,7 +41,7 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
     null;
   const there = await find();
   if (there !== null) return there;
-  // Drydock keeps no backup of a site at a vendor. So such a site has the state `no_backup` after its deletion.
+  // Drydock has no backups of a site at a vendor. So a deleted site of that platform has the state `no_backup`.
   const platform = state === 'no_backup' ? 'vendor' : 'local';
   const wanted = { name: `Deleted: ${state}`, domain, key: domain, platform } as const;
   const id = await createSite(api, wanted, async () => (await find()) !== null);
@@ -59,7 +59,7 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
   return poll(`Deleting ${domain}`, find);
 }
 
-/** Brings the record of a deleted site into `state`, through the public API where that is possible. */
+/** Brings the record of a deleted site into `state`. Only `abuse_hold` and `purged` need a command of staff. */
 async function seedState(world: World, state: State): Promise<string> {
   const { api, hostingCommand, prefix } = world;
   const domain = `${prefix}${state.replaceAll('_', '-')}.demo.test`;
@@ -69,8 +69,8 @@ async function seedState(world: World, state: State): Promise<string> {
   if (state === 'restorable' || state === 'no_backup' || (await isThere())) return record.id;
   if (state === 'abuse_hold') await hostingCommand('hold', record.id);
   if (state === 'purged') {
-    // The purge of an interrupted seeding may end at this moment. The command then refuses, although the record is gone
-    // as wanted.
+    // An interrupted seeding may have begun the same purge, which ends just now. The command then refuses, although the
+    // site is purged.
     await hostingCommand('purge', record.id).catch(async (error: unknown) => {
       if ((await isThere()) === null) throw error;
     });
@@ -100,7 +100,7 @@ async function seedWorld(world: World): Promise<NonNullable<Demo['deleted_sites'
   };
 }
 
-/** Creates a deleted site in each state that decides about its restore, in both worlds. */
+/** Creates, in both modes, a deleted site for each state that decides whether a deleted site can be restored. */
 export const deletedSitesSeed: Seed = {
   title: 'Making deleted sites in every state',
   fields: ['deleted_sites'],

@@ -8,7 +8,7 @@ import { type DemoContext, seedDemo } from './seed-demo';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-seed-'));
 let gateway: Server;
 let baseUrl: string;
-/** `becomes` is the status of the next created site. `sites` has all sites that were created, by idempotency key. */
+/** The status of the next site that is created, and all created sites by idempotency key. */
 let becomes = 'failed';
 const sites = new Map<string, { status: string; created_at: string }>();
 
@@ -63,7 +63,7 @@ test('a site that fails is told with its problem, ends nothing, and the next sta
   expect(told.join('\n')).toContain('could not be created: SQL: no answer');
   becomes = 'active';
   const { unfinished } = await seed();
-  // The server of this test serves no sites. The new idempotency key shows that a second site was created.
+  // `describeSite` of this test throws for a site that serves. Its message has the new key, so a new site was created.
   expect(unfinished).toEqual([
     expect.objectContaining({ problem: expect.stringMatching(/^demo-site-.*-again-2 serves$/) }),
   ]);

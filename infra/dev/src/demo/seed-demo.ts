@@ -14,19 +14,19 @@ import { vendorSeed } from './seed-vendor';
 
 export interface DemoContext extends DemoTools {
   dataDir: string;
-  /** The gateway's base URL. */
+  /** The base URL of the gateway. */
   baseUrl: string;
   processesFile: string;
   /**
-   * `sites` creates only keys and sites. Tests use `sites` when they need nothing else, because a busy machine creates
-   * the whole demo slowly.
+   * `sites` creates only keys and sites, for tests that need nothing else. The whole demo takes a minute on a busy
+   * machine.
    */
   extent: 'whole' | 'sites';
   /** Prints one line on the terminal. */
   say(line: string): void;
 }
 
-/** These seeds run at the same time, after the keys, because they call the API with those keys. */
+/** The seeds that run together after {@link keysSeed}, because they call the API with its keys. */
 const laterSeeds: readonly Seed[] = [
   sitesSeed,
   appSeed,
@@ -38,7 +38,7 @@ const laterSeeds: readonly Seed[] = [
   databasesSeed,
 ];
 
-/** Creates the missing parts of the demo content, and updates the addresses. */
+/** Creates the parts of the demo content that are missing or failed last time, and writes demo.json. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, ...means }: DemoContext): Promise<Demo> {
   const { unfinished = [], ...made } = readDemo(dataDir);
   const demo: PartialDemo = { ...made, base_url: baseUrl, processes_file: processesFile };
@@ -68,7 +68,7 @@ export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, .
   return whole;
 }
 
-/** Runs every seed, even if another seed fails. Resolves with the failures and their reasons. */
+/** Runs all seeds at the same time. A failed seed ends no other. Resolves with the failed seeds and their problems. */
 async function runAll(
   seeds: readonly Seed[],
   run: (seed: Seed) => Promise<void>,

@@ -15,7 +15,7 @@ async function mint(api: Api, name: string, body: Record<string, unknown>): Prom
   return mintedSchema.parse(key).token;
 }
 
-/** Creates a root organisation with a child and a key of each kind, and an unrelated organisation. */
+/** Creates an organisation with a child, a key for staff, a live key and a sandbox key, and a second organisation. */
 export const keysSeed: Seed = {
   title: 'Making organisations and keys',
   fields: ['staff_key', 'org_id', 'other_org_key', 'live_key', 'sandbox_key', 'child_org_id'],

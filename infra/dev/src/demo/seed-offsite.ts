@@ -13,7 +13,7 @@ const stateSchema = z.looseObject({
   copies: z.array(z.unknown()),
 });
 
-/** Adds one day's reading of the tides. A repeated call adds nothing. */
+/** Adds the reading of one day to the site's files and database. A repeated call adds nothing. */
 async function addReading(place: SitePlace, number: number): Promise<void> {
   const day = `2026-03-0${number}`;
   await writeSiteFile(place.files_dir, `${day}.txt`, `high water ${200 + 6 * number} cm\n`);
@@ -35,7 +35,7 @@ interface OffsiteSite {
 
 /**
  * Creates a full copy of the site in the customer's bucket, and then two increments. Before each increment the site
- * gets one more day's reading of the tides, so that the increment has content.
+ * gets the reading of one more day, so that the increment has content.
  */
 async function seedCopies(
   { api, site, storage }: OffsiteSite,
@@ -72,7 +72,7 @@ async function seedCopies(
   return place.id;
 }
 
-/** Creates one site in the live world and one in the sandbox. Each has copies in a bucket of the customer. */
+/** Creates a site in the live mode and one in the sandbox, each with copies in a bucket of the customer. */
 export const offsiteSeed: Seed = {
   title: "Making a site with copies in a bucket of the customer's own",
   fields: ['offsite_site_id', 'customer_storage'],

@@ -15,8 +15,8 @@ const surfaceSchema = z.looseObject({
 });
 
 /**
- * Writes a file into a site. The file and new folders get the owner of the site's folder, so that the site can change
- * and remove them.
+ * Writes a file into a site. If this process is root, the file and its folders get the owner of the site's folder, so
+ * that the site can change and remove them.
  */
 export async function writeSiteFile(filesDir: string, name: string, content: Buffer | string): Promise<void> {
   const file = path.join(filesDir, name);
@@ -41,7 +41,7 @@ async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
 
 type DescribeSite = (siteId: string) => Promise<SitePlace>;
 
-/** Creates a site, or finds it by its idempotency key. The statements that write its content can be repeated. */
+/** Creates a site, or finds it by its idempotency key, and writes its content. Writing it again changes nothing. */
 export async function putUpSite(
   api: Api,
   site: DemoSite,
@@ -77,7 +77,7 @@ async function seedSite(api: Api, site: DemoSite, describeSite: DescribeSite): P
   return made;
 }
 
-/** Creates two small sites whose pages read their databases, each with a first backup. */
+/** Creates two small sites whose pages read their databases. Each has one backup. */
 export const sitesSeed: Seed = {
   title: 'Making two sites and a first backup of each',
   fields: ['sites'],

@@ -19,8 +19,8 @@ interface VendorSite {
 }
 
 /**
- * Creates a site at the vendor, with restore points of its website, its database and its mailbox. All three have
- * changed after their restore points.
+ * Creates a site at the vendor with restore points of its website, its database and its mailbox. The content of all
+ * three has changed since.
  */
 async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<string> {
   const id = await createSite(api, { name: 'Lighthouse Tea', domain, platform: 'vendor' });
@@ -30,14 +30,14 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
       const surface = surfaceSchema.parse((await api(path)).body);
       return surface.in_progress ? null : surface;
     });
-  // The mailbox's restore point is created last, so its existence proves that the others exist.
+  // The restore point of the mailbox is created last. If it exists, an earlier start has created all points.
   if ((await atRest('Reading its timelines')).mailboxes.some(({ points }) => points.length > 0)) return id;
   const admin = emulatorAdmin(vendor.url, vendor.token);
   const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));
   const packageId = packages.find((found) => found.domain === domain)?.id;
   await admin.call('PUT', `packages/${packageId}/content`, vendorContentBefore);
-  // The other seeds may keep all workers busy for the ten seconds in which a worker must accept the snapshot. The
-  // answer is then 503, and nothing was started.
+  // A worker must take up the snapshot within ten seconds. If the other seeds keep all workers busy, the API answers
+  // 503 and has started nothing.
   await poll('A worker for the first snapshot', () =>
     api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch(
       (error: unknown) => {
@@ -52,7 +52,7 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
   return id;
 }
 
-/** Creates one site of the platform `vendor` in the live world and one in the sandbox. */
+/** Creates a site of the platform `vendor` in the live mode and one in the sandbox. */
 export const vendorSeed: Seed = {
   title: 'Making a site at a hosting vendor, with restore points',
   fields: ['vendor_site_id'],

@@ -3,8 +3,8 @@ import type { Api } from './api';
 import type { Demo, PartialDemo } from './demo-file';
 
 /**
- * The address, folder and database of a site. The site host reports them, because the public API shows neither folders
- * nor passwords.
+ * The address, folder and database of a site. They come from the site agent, because the public API shows neither
+ * folders nor passwords.
  */
 export interface SitePlace {
   url: string;
@@ -19,28 +19,28 @@ export interface Bootstrapped {
 }
 
 export interface SeedContext {
-  /** The content that exists so far. */
+  /** The fields of demo.json that exist so far. */
   demo: PartialDemo;
-  /** Saves a part as soon as it exists. */
+  /** Adds fields to demo.json and saves them at once. */
   keep(more: PartialDemo): void;
-  /** Returns a client of the public API that sends this key. @throws before the key exists */
+  /** Returns a client of the public API with this key. @throws if the key does not exist yet */
   api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;
   describeSite(siteId: string): Promise<SitePlace>;
-  /** Buckets of a customer at the S3 emulator. */
+  /** The buckets of a customer at the S3 emulator. */
   customerStorage: { live: S3Keys; sandbox: S3Keys };
-  /** The vendor's emulator. Packages are filled there, because Drydock does not change their content. */
+  /** The emulator of the vendor. A seed fills packages there, because Drydock does not write their content. */
   vendor: { url: string; token: string };
   /** Runs hosting's command for deleted sites, because the API can neither hold nor purge a deleted site. */
   hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
-  /** The cloud's emulator, and the tokens of its projects. */
+  /** The emulator of Hetzner, and the tokens of its projects. */
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
-  /** Runs the command of the keys service that creates a root organisation and its first key. */
+  /** Creates a root organisation and its first key with a command of keys. Only this call shows the key's token. */
   bootstrap(name: string): Promise<Bootstrapped>;
 }
 
 /**
- * Creates one part of the demo content. The seed runs at each start until all its fields are in demo.json. So each of
- * its POSTs has its own idempotency key.
+ * One part of the demo content. A seed runs at each start until all its fields are in demo.json. So it must be
+ * repeatable: each of its POSTs has an idempotency key.
  */
 export interface Seed {
   /** The name of the part, for the terminal. */

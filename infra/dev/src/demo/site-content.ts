@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { inRepo } from '../dev-config';
 
-/** A small site: its files by path, and SQL that can be run again. */
+/** The content of a small site: its files by path, and SQL that can run again without harm. */
 export interface DemoSite {
   name: string;
   domain: string;
@@ -27,7 +27,7 @@ function readSite(folder: string, name: string, domain: string): DemoSite {
   };
 }
 
-/** A site that is a Node application. */
+/** A site with a Node application. */
 export const clockSite = readSite('clock', 'Harbour Clock', 'clock.demo.test');
 
 export const demoSites: readonly DemoSite[] = [
@@ -35,6 +35,6 @@ export const demoSites: readonly DemoSite[] = [
   readSite('blog', 'Notes from the Quay', 'blog.demo.test'),
 ];
 
-/** The site whose backups are copied to a bucket of the customer. */
+/** The site with copies in a bucket of the customer. */
 export const tideSite: DemoSite = readSite('tides', 'Tide Tables', 'tides.demo.test');
 export const sandboxTideSite: DemoSite = { ...tideSite, domain: 'sandbox-tides.demo.test' };

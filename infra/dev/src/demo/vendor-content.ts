@@ -1,4 +1,4 @@
-/** The content of a hosting package as text: pages, tables by database, and messages by mailbox. */
+/** The content of a package at the vendor: pages by path, tables by database, and messages by mailbox, all as text. */
 export interface VendorContent {
   web: Readonly<Record<string, string>>;
   databases: Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -8,7 +8,7 @@ export interface VendorContent {
 const page = (title: string, text: string): string =>
   `<!doctype html>\n<meta charset="utf-8">\n<title>${title}</title>\n<h1>${title}</h1>\n<p>${text}</p>\n`;
 
-/** The content at the time of the vendor's restore points. */
+/** The content at the moment of the vendor's restore points. */
 export const vendorContentBefore: VendorContent = {
   web: {
     'index.html': page('Lighthouse Tea', 'Open from eight.'),
@@ -22,7 +22,7 @@ export const vendorContentBefore: VendorContent = {
   },
 };
 
-/** The present content. Each part differs from the restore point, so that a restore is visible. */
+/** The content afterwards. Website, database and mailbox all differ from their restore points. */
 export const vendorContentNow: VendorContent = {
   web: { 'index.html': page('Lighthouse Tea', 'Closed by mistake.') },
   databases: { tea_shop: { 'orders.json': JSON.stringify([]) } },

@@ -1,5 +1,5 @@
 /**
- * Types the examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md into a copy of the tree, unchanged.
+ * Writes the examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md into a copy of the tree, unchanged.
  *
  * @tier long
  * @processes
@@ -19,7 +19,7 @@ interface Listing {
   code: string;
 }
 
-/** Returns the listings of a page. The first line of a listing names its file, or a position in that file. */
+/** Returns the listings of a page. The first line of a listing names its file and, after a comma, the place in it. */
 const listingsOf = (page: string): Listing[] =>
   [
     ...fs.readFileSync(inRepo(page), 'utf8').matchAll(/^ {3}```ts\n {3}\/\/ (\S+?)(?:, (.+))?\n([\s\S]*?)^ {3}```$/gm),
@@ -48,7 +48,7 @@ function put(code: string, place: string, before: string): string {
 const limitMs = 600_000;
 jest.setTimeout(3 * limitMs);
 
-/** Develops a service in a copy of the tree. */
+/** Runs `npm run dev` for a service in a copy of the tree. */
 function develop(service: string) {
   const tree = copyTree(repoRoot);
   const env = {
@@ -92,8 +92,8 @@ function develop(service: string) {
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
     /**
-     * Expects that the files which a page shows in full are formatted. Only the order of imports may differ, because an
-     * editor sorts them.
+     * Expects that the files of the listings are formatted. Files with a listing among their imports do not count,
+     * because a reader's editor sorts the imports.
      */
     expectFormat: (...listings: (Listing | undefined)[]) => {
       const files = listings.flatMap((listing) =>
@@ -103,8 +103,8 @@ function develop(service: string) {
       expect([status, status === 0 ? '' : stdout + stderr]).toEqual([0, '']);
     },
     /**
-     * Builds the command-line tool from the OpenAPI document, as `npm run openapi` and `npm run build` do. Expects that
-     * the tool knows the command `words`.
+     * Builds `drydock` from the changed contract, as `npm run openapi` and `npm run build` do. Expects that `drydock`
+     * has the command `words`.
      */
     expectCommand: (words: string) => {
       const toRun = [

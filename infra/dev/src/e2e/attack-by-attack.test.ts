@@ -15,9 +15,9 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Each attack starts with only keys, sites and databases. `npm run chaos` runs all attacks, and the suites of the
- * packages always run a part of each. docs/security.md lists the attacks that older versions allow. To repeat these
- * attacks, copy this file into the older version's folder.
+ * Only `npm run chaos` runs these attacks. The suites of the packages test a part of each attack in every run. The rows
+ * in the titles are those of docs/security.md, which lists the versions that an attack harms. To repeat an attack on an
+ * older version, copy this file into that version's folder.
  */
 const run = isChaos ? test : test.skip;
 const inChaos = (title: string, work: jest.ProvidesCallback): void =>
@@ -30,11 +30,11 @@ let attacker: Tenant;
 let victim: Tenant;
 let victimsSite: TenantSite;
 let folder: string;
-/** A folder that only this account may enter, with a file that only this account may read. */
+/** A folder that only the account of this test may enter, with a file that only this account may read. */
 let canary: string;
 /**
- * A folder in which everybody may write. Only a superuser's statement can create a file here, so a file proves a
- * successful attack.
+ * A folder in which every account may write. The function `climb` creates a file here only if a superuser calls it. So
+ * a file proves a successful attack.
  */
 let rungs: string;
 
@@ -61,8 +61,8 @@ afterAll(async () => {
 const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = current_user';
 
 /**
- * Returns SQL for a function that makes `role` a superuser if a superuser calls it. The function then also writes a
- * file named after `how`, because a file can be written even if the database accepts no writes.
+ * Returns SQL for a function `climb`. If a superuser calls it, the function makes `role` a superuser and writes a file
+ * with the name `how`. The file can be written even if the database refuses writes.
  */
 const climbSql = (role: string): string => `
   create function public.climb(how text) returns boolean language plpgsql as $climb$ begin
@@ -73,7 +73,7 @@ const climbSql = (role: string): string => `
     return true;
   end $climb$;`;
 
-/** Returns SQL that hides statements in settings which are lists of names. */
+/** Returns SQL that hides statements in settings whose values are lists of names. */
 const settingSql = (role: string): string => `
   select pg_catalog.set_config('search_path', 'public;alter/**/role/**/${role}/**/superuser;--', false);
   alter role ${role} set search_path from current;
@@ -135,7 +135,7 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
   try {
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
-      // A backup that fails because of the swaps harms only its owner, so its failure is ignored.
+      // The swaps may make a backup fail. That harms only its owner, so the failure is ignored.
       if (backup.status < 400) await attacker.follow(backup.location, 20_000).catch(() => undefined);
     }
   } finally {
@@ -145,8 +145,8 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
   expect(fs.readdirSync(rungs)).toEqual([]);
 });
 
-/** Returns the facts about the canary that an attack could change. */
-function lookAtCanary(): unknown {
+/** Returns everything about the canary that an attack could change. */
+function readCanary(): unknown {
   const facts = [canary, path.join(canary, 'secret.txt')].map((file) => {
     const { uid, gid, mode, ino } = fs.lstatSync(file);
     return { uid, gid, mode, ino };
@@ -157,9 +157,9 @@ function lookAtCanary(): unknown {
 const racedFolders = 200;
 
 /**
- * Returns an application that replaces folders with links to the canary and back, in 200 folders, as fast as it can.
- * The folders belong to the application's own files, or to the files that a restore stages beside them. The application
- * ends when its page `/stop` is requested.
+ * Returns the code of an application that swaps 200 folders for links to the canary and back, as fast as it can. The
+ * folders belong to the application's own files or to the files that a restore stages beside them. A request for
+ * `/stop` ends the swapping.
  */
 const racer = (
   releasesDir: string,
@@ -214,12 +214,12 @@ inChaos(
   async () => {
     const site = await makeRacer('staged.example.com');
     const { id } = await attacker.takeBackup(site.id);
-    const before = lookAtCanary();
+    const before = readCanary();
     for (let attempt = 0; attempt < 20; attempt += 1) {
       await startRacing(site, 'staged files');
       const restore = await attacker.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: id });
       if (restore.status < 400) await attacker.follow(restore.location);
-      expect(lookAtCanary()).toEqual(before);
+      expect(readCanary()).toEqual(before);
       await fetch(new URL('stop', site.url));
     }
   },
@@ -241,7 +241,7 @@ inChaos(
     for (const backup_id of backups) {
       const restore = await attacker.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id });
       await attacker.follow(restore.location);
-      // The restore's probe has started the restored application, which then races. This request ends the race.
+      // The probe of the restore has started the restored application, which swaps folders until this request.
       await fetch(new URL('stop', site.url));
       const names = fs.readdirSync(site.filesDir, { recursive: true, withFileTypes: true });
       const texts = names
@@ -346,7 +346,7 @@ inChaos(
   },
 );
 
-/** Opens connections and sends only the beginning of a request on each. */
+/** Opens connections and sends `lines` on each, which may be only the beginning of a request. */
 async function dangle(lines: string[], count: number): Promise<net.Socket[]> {
   const port = Number(new URL(stack.demo.base_url).port);
   const sockets = Array.from({ length: count }, () => net.connect({ port, host: '127.0.0.1' }));
@@ -415,8 +415,8 @@ inChaos(
     const asked = [1, 2, 3].map(() =>
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
-    // The requests come one after the other, so that some come after the site host has read the templates. `fetch` has
-    // a time limit, because a slow template parser would need twelve seconds for each page.
+    // The requests come one after the other, so that some come while the site agent parses the templates. A parser of
+    // quadratic time needs twelve seconds for each template, so the requests have a time limit.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');
@@ -425,7 +425,7 @@ inChaos(
   },
 );
 
-/** Returns the variables of a process whose names mark them as secrets. */
+/** Returns the environment variables of a process whose names are those of secrets. */
 function secretsOfProcess(name: string): Record<string, string> {
   const text = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8');
   const lines = text.split('\0').map((line) => line.split(/=(.*)/s));
@@ -444,7 +444,7 @@ for (const service of ['hosting', 'databases', 'compute'])
     expect(Object.keys(api).filter((name) => !own.includes(name) && api[name] === worker[name])).toEqual([]);
   });
 
-/** Creates a site whose app.js runs `body` and sends `answer` to every request. Requests its page. */
+/** Creates a site with an app.js that runs `body` and answers with the result of `answer()`. Requests its page. */
 async function askApp(domain: string, body: string): Promise<{ site: TenantSite; said: string }> {
   const site = await attacker.makeSite(domain);
   put(

@@ -1,5 +1,5 @@
-// One organisation that attacks with its API keys, its sites and its databases until it is told to stop. It is a
-// process of its own, so that the attacks do not slow down the program that measures the calls of other organisations.
+// Plays an organisation that attacks with its API keys, sites and databases until this process is killed. The attacks
+// run in a process of their own, so that they do not slow down the test that measures the calls of other organisations.
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -11,12 +11,12 @@ const worstSetupSchema = z.object({
   gatewayPort: z.int(),
   /** Two keys of the same organisation. */
   keys: z.tuple([z.string(), z.string()]),
-  /** Sites whose pages are requested. */
+  /** The URLs of the sites whose pages the attack requests. */
   siteUrls: z.array(z.string()),
   pages: z.record(z.string(), z.string()),
   /**
-   * Databases whose sessions the attack uses up. The databases of `siteUrls` are not among them, because a site without
-   * a free session shows no page.
+   * The databases whose sessions the attack uses up. The databases of `siteUrls` are not among them, because the pages
+   * of a site without a free session cannot attack.
    */
   databaseUrls: z.array(z.string()),
   /** The path of the event stream of a long workflow. */
@@ -26,14 +26,14 @@ const setupSchema = z.discriminatedUnion('kind', [worstSetupSchema, greedySetupS
 export type AttackerSetup = z.infer<typeof setupSchema>;
 type WorstSetup = z.infer<typeof worstSetupSchema>;
 
-/** How often each answer came. */
+/** How often each answer came, by attack and answer. */
 export type Tally = Record<string, number>;
 
 const bodiesAtOnce = 600;
 const streamsAtOnce = 200;
-/** The number is higher than the connection limit of a site's role. */
+/** More sessions than the role of a site may have. */
 const sessionsOfASite = 60;
-/** The attacker ignores Retry-After and tries again after this time. */
+/** The pause after which the attacker tries again. It ignores Retry-After. */
 const againMs = 1_000;
 
 const tally: Tally = {};
@@ -119,5 +119,5 @@ process.on('message', (message) => {
     for (const [attack, { times, once }] of Object.entries(greedyAttacks))
       for (let n = 0; n < times; n += 1) void repeat(attack, () => once(setup, n));
 });
-// The parent has ended, so the attack must not continue.
+// The test has ended, so the attack must not continue.
 process.on('disconnect', () => process.exit(0));

@@ -1,6 +1,6 @@
 /**
- * Attacks a whole stack for at least a minute. In `npm run test:all` the suite shares the stack of whole-stack.test.ts.
- * Alone, the suite starts its own stack.
+ * Attacks a whole stack, for at least a minute in `npm run chaos`. In `npm run test:all` whole-stack.test.ts runs this
+ * suite on a stack that several suites share.
  *
  * @tier chaos
  * @processes
@@ -15,10 +15,9 @@ import { compare, failuresOf, Neighbour, prepareAttacker, reportOf } from './noi
 import { startStack } from './one-stack';
 import { put, Tenant, type TenantSite } from './tenant';
 
-/**
- * The attacks that a customer can make with its API keys, its site and its databases. docs/security.md says which
- * attacks succeeded at which version. To repeat the attacks on an older version, copy this folder over that version's
- * folder.
+/*
+ * A customer makes these attacks with its API keys, its sites and its databases. docs/security.md says at which version
+ * an attack succeeded. To repeat the attacks on an older version, copy this folder over that version's folder.
  */
 jest.setTimeout(900_000);
 
@@ -61,7 +60,7 @@ test('an application reads no other organisation’s files, no secret of the ins
   expect({ found, masterKey: loot[1] }).toEqual({ found: [], masterKey: '' });
 });
 
-/** The answers that the platform may give to an attacker. Other tenants must not get them. */
+/** The answers that the attacker must get, by attack. They prove that the attacks reach the limits of the platform. */
 const refusals = [
   'page huge 500',
   'page notice 500',
@@ -72,14 +71,14 @@ const refusals = [
 ];
 const missingOf = (tally: Record<string, number>): string[] =>
   refusals.filter((refusal) => (tally[refusal] ?? 0) === 0);
-/** The test continues after this time without a refusal, because an older version never refuses. */
+/** The limit for the wait for all refusals. An older version may never refuse. */
 const giveUpMs = 400_000;
 
 test('while one organisation does its worst it is refused, and no call of another one fails', async () => {
   const pidOfHost = stack.processes()['site-host']?.pid;
   const seconds = isChaos ? 60 : 0;
   const backups = isChaos ? 20 : 1;
-  // Two rounds of 20 backups take four backups of each of the ten sites. A site may have five backups a day.
+  // Two measurements of 20 backups on ten sites are four backups of each site. A site may have five a day.
   const neighbour = await Neighbour.prepare(victim, isChaos ? 10 : 1);
   const worst = await prepareAttacker(stack, attacker, isChaos ? 4 : 2);
   const during = (isOver: () => boolean | Promise<boolean>) => {
@@ -98,8 +97,8 @@ test('while one organisation does its worst it is refused, and no call of anothe
       failures: [],
       notRefused: [],
     });
-    // The attacker requests every session of the sites' Postgres (row 8 of docs/security.md). The database of a new
-    // site of another organisation must still get one.
+    // The attacker takes all sessions that its sites can get (row 8 of docs/security.md). The page of another
+    // organisation's new site must still get a session.
     const newcomer = await victim.makeSite('newcomer.example.org');
     put(newcomer, 'index.html', '<?sql select 7 ?>');
     expect(await (await fetch(newcomer.url)).text()).toBe('7');

@@ -1,6 +1,6 @@
 /**
- * Runs the examples of the client's README against a whole stack. In `npm run test:all` the suite shares the stack of
- * whole-stack.test.ts. Alone, the suite starts its own stack.
+ * Uses a whole stack as callers do: by the client, by generated clients, by `drydock` and by webhooks. In `npm run
+ * test:all` whole-stack.test.ts runs this suite on a stack that several suites share.
  *
  * @tier chaos
  * @processes
@@ -26,7 +26,7 @@ interface Message {
   event: { id: string; type: string; resource: string };
 }
 
-/** A receiver of webhooks. The receiver accepts events below `/takes` and refuses events below `/refuses`. */
+/** Starts a receiver of webhooks. It accepts messages at `/takes` and refuses those at `/refuses`. */
 async function startReceiver() {
   const messages: Record<string, Message[]> = { '/takes': [], '/refuses': [] };
   const take = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
@@ -46,7 +46,7 @@ describe('for those who call it', () => {
   let stack: TestStack;
   let receiver: Awaited<ReturnType<typeof startReceiver>>;
   const secrets: Record<string, string> = {};
-  /** Resolves with null if no answer comes. */
+  /** Calls the API. Resolves with null if the connection fails. */
   const call = async (
     method: string,
     path: string,
@@ -73,7 +73,7 @@ describe('for those who call it', () => {
     receiver.close();
   });
 
-  // oxlint-disable-next-line jest/expect-expect -- it has its own expectations
+  // oxlint-disable-next-line jest/expect-expect -- runClientExamples has the expectations
   test('the examples of the README of @drydock/client run one after the other against the demo', () =>
     runClientExamples(stack.demo));
 
@@ -132,8 +132,8 @@ describe('for those who call it', () => {
     const resource = `/v1/sites/${stack.demo.sites[1]?.id}`;
     let changes = 0;
     /**
-     * Repeats the change until it is answered. Each try counts, because a change whose answer was lost has caused an
-     * event too.
+     * Repeats the change until it is answered. Only the change counts and not its attempts: an attempt whose answer was
+     * lost may have caused an event as well.
      */
     const change = async (): Promise<void> => {
       changes += 1;

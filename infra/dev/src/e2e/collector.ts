@@ -5,16 +5,16 @@ import { readMetricNames, readSpans, type Span } from '../traces/otlp';
 export interface Collector {
   url: string;
   spans: Span[];
-  /** Names of the received metrics, as Prometheus writes them. */
+  /** The names of the received metrics, as Prometheus would write them. */
   metrics: Set<string>;
-  /** The paths that received something: `/v1/traces`, `/v1/metrics`. */
+  /** The paths at which something was received, such as `/v1/traces`. */
   paths: Set<string>;
-  /** Returns all received bodies, unchanged. */
+  /** Returns all bodies as they were received. */
   raw(): string;
   close(): void;
 }
 
-/** Starts a collector that keeps the data of real processes, received over OTLP/HTTP. */
+/** Starts a collector (OTLP/HTTP) that keeps everything that the processes of a stack send. */
 export async function startCollector(): Promise<Collector> {
   const spans: Span[] = [];
   const bodies: string[] = [];

@@ -11,7 +11,7 @@ export interface Answer {
   body: unknown;
 }
 
-/** A customer with a key. Every answer is checked against the API's contract. */
+/** A customer who calls the API with one key. Every answer is checked against the contract. */
 export class Customer {
   readonly #baseUrl: string;
   readonly #token: string;
@@ -44,7 +44,7 @@ export class Customer {
     return answer;
   }
 
-  /** Repeats the same request while it fails because a process is being restarted. */
+  /** Calls, and repeats the call while it gets no answer or a 503, because a process is being restarted. */
   async insist(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return until(
       async () => {
@@ -55,7 +55,7 @@ export class Customer {
     );
   }
 
-  /** Starts a workflow and resolves with its final state. Throws with the answer when the request was not accepted. */
+  /** Starts a workflow and resolves with its final state. Throws the answer if it names no workflow. */
   async carryOut(method: string, path: string, body?: unknown): Promise<WorkflowView> {
     const answer = await this.insist(method, path, body);
     const location = answer.headers.get('location');
@@ -67,7 +67,7 @@ export class Customer {
     return siteSchema.parse((await this.insist('GET', `/v1/sites/${id}`)).body);
   }
 
-  /** Takes a backup and returns the id of the newest completed backup. */
+  /** Takes a backup of the site and returns its id. */
   async takeBackup(siteId: string): Promise<string> {
     await this.insist('POST', `/v1/sites/${siteId}/backups`, {});
     const surface = await until(
@@ -82,7 +82,7 @@ export class Customer {
     return newest.id;
   }
 
-  /** Polls a workflow at its Location until it has ended. */
+  /** Polls the workflow at this Location. Resolves with its final state. */
   follow(location: string): Promise<WorkflowView> {
     return until(
       async () => {

@@ -2,13 +2,13 @@ import pg from 'pg';
 
 interface TableContent {
   name: string;
-  /** The names of the columns, without those that Postgres computes. */
+  /** The quoted names of the columns, without generated columns, which cannot be inserted. */
   columns: string;
   /** The rows as a JSON array. */
   rows: string;
 }
 
-/** The content of a service's database at one moment, as a backup would hold it. */
+/** The content of a service's database at one moment. */
 export interface Moment {
   tables: readonly TableContent[];
   sequences: readonly { name: string; last: string; isCalled: boolean }[];
@@ -27,7 +27,7 @@ async function inTransaction<T>(url: string, mode: string, work: (client: pg.Cli
   }
 }
 
-/** Lists each table after the tables that it references, so that rows can be inserted in this order. */
+/** Lists each table after the tables that it references. Rows can be inserted in this order. */
 const tablesSql = `
   WITH RECURSIVE own AS (SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace),
   reach (oid, depth) AS (
@@ -39,7 +39,7 @@ const tablesSql = `
      WHERE attrelid = reach.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') AS columns
   FROM reach GROUP BY oid ORDER BY max(depth), 1`;
 
-/** Reads the database in one snapshot, so that the service may keep working. */
+/** Reads the database in one snapshot of Postgres, while the service keeps working. */
 export const readMoment = (url: string): Promise<Moment> =>
   inTransaction(url, 'ISOLATION LEVEL REPEATABLE READ READ ONLY', async (client) => {
     const tables: TableContent[] = [];
@@ -60,10 +60,10 @@ export const readMoment = (url: string): Promise<Moment> =>
     return { tables, sequences };
   });
 
-/** Restores the content that `readMoment` has read. Ends the connections of the service, which must be frozen. */
+/** Replaces the content by that of an earlier moment. The service must be frozen; its sessions are ended. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
-    // The login may end the service's sessions, but the role that the login assumes may not.
+    // Only the login itself may end the service's sessions, not the role that it assumes by default.
     await client.query('SET LOCAL ROLE NONE');
     const others =
       'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';

@@ -9,7 +9,7 @@ import { type Demo, demoSchema } from '../demo/demo-file';
 type Body = Record<string, unknown>;
 type Params = Readonly<Record<string, string>>;
 
-/** The part of the document from which a reader copies an example. */
+/** An operation of the OpenAPI document, with the example that a reader copies. */
 interface Operation {
   method: string;
   path: string;
@@ -17,7 +17,7 @@ interface Operation {
   description: string;
 }
 
-/** Members of a body whose values differ for each reader, such as ids. The examples have placeholders for them. */
+/** The members of bodies for which the examples have placeholders, such as ids. Each reader has other values. */
 const ownMembers = [
   'backup_id',
   'copy_id',
@@ -31,14 +31,15 @@ const ownMembers = [
   'secret_access_key',
 ];
 
-/** The limit leaves time for other suites on the same machine. */
-const patienceMs = 150_000;
+/** The limit for a call that is refused for now, and for a workflow. Other suites may slow the machine down. */
+const limitMs = 150_000;
 const isPassing = (status: number, text: string): boolean =>
   status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
 
 export class Examples {
-  /** The operations that succeeded, and those that were refused as their description says. */
+  /** The ids of the operations that succeeded. */
   readonly succeeded = new Set<string>();
+  /** The ids of the operations that the demo refuses, as their description says. */
   readonly refused = new Set<string>();
   private readonly demo: Demo;
   private readonly operations: ReadonlyMap<string, Operation>;
@@ -72,7 +73,7 @@ export class Examples {
     return [...this.operations.keys()].sort();
   }
 
-  /** Sends all examples. Examples of different domains run at the same time. */
+  /** Sends all examples, those of different domains at the same time. Throws all failures together. */
   async sendAll(): Promise<void> {
     const domains = [
       this.keys(),
@@ -96,8 +97,8 @@ export class Examples {
   }
 
   /**
-   * Sends the example with the members of `own` replaced. Repeats it while other work holds the site. If the example
-   * starts a workflow, waits for its end.
+   * Sends the example of an operation, with the members of `own` in place of the placeholders. Repeats it while other
+   * work locks the resource. If the example starts a workflow, waits for its end.
    */
   private async send(
     id: string,
@@ -118,7 +119,7 @@ export class Examples {
       (_whole, name: string) => params[name] ?? assert.fail(`${id} needs ${name}`),
     );
     const body = operation.example === undefined ? undefined : { ...operation.example, ...own };
-    const deadline = Date.now() + patienceMs;
+    const deadline = Date.now() + limitMs;
     for (;;) {
       const response = await this.fetch(path, key, { method: operation.method, body });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
@@ -173,7 +174,7 @@ export class Examples {
         const read = (await (await this.fetch(location, 'staff_key')).json()) as { status: string; error: unknown };
         return !['queued', 'running'].includes(read.status) && read;
       },
-      { timeoutMs: patienceMs, everyMs: 200, what: `the end of ${location}, which ${id} began` },
+      { timeoutMs: limitMs, everyMs: 200, what: `the end of ${location}, which ${id} began` },
     );
     assert.deepEqual([workflow.status, workflow.error], ['succeeded', null], `${id} ended so`);
   }
@@ -182,14 +183,14 @@ export class Examples {
     return String((await this.send(id, params, own))['id']);
   }
 
-  /** Resolves with the first item of a list, as soon as the list has an item. */
+  /** Resolves with the first item of a list, as soon as there is one. */
   private firstIn(id: string, params: Params = {}, items = 'data'): Promise<Body> {
     return until(
       async () => {
         const found = (await this.send(id, params))[items];
         return Array.isArray(found) ? (found[0] as Body | undefined) : undefined;
       },
-      { timeoutMs: patienceMs, everyMs: 500, what: `something in ${id}` },
+      { timeoutMs: limitMs, everyMs: 500, what: `something in ${id}` },
     );
   }
 
@@ -324,7 +325,7 @@ export class Examples {
       'restoreCard',
     ])
       await this.send(id, params);
-    // A column with cards cannot be deleted. The last column cannot be deleted while archived cards could return to it.
+    // A column with cards cannot be deleted, nor the last column, because archived cards may return to it.
     await this.send('archiveCard', params);
     await this.send('createBoardColumn', { boardId });
     for (const id of ['deleteBoardLabel', 'deleteBoardColumn', 'deleteBoard']) await this.send(id, params);
@@ -344,7 +345,7 @@ export class Examples {
   }
 }
 
-/** Reads the first piece of a stream and cancels the rest. */
+/** Returns the first chunk of a stream, and cancels the stream. */
 async function firstOf(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const { value } = (await reader?.read()) ?? {};

@@ -1,5 +1,5 @@
 /**
- * Runs all kinds of operations while each process of a whole stack is killed or frozen, one after the other. `npm run
+ * Runs operations of all kinds while each process of a whole stack is killed or frozen, one after the other. `npm run
  * chaos` runs five rounds, and `npm run test:all` runs one.
  *
  * @tier long
@@ -32,7 +32,7 @@ const outcomeOf = (end: Promise<Ended>): Promise<string> =>
     (ended) => (['answered', 'succeeded'].includes(ended.status) ? 'done' : JSON.stringify(ended)),
     (error: unknown) => String(error),
   );
-/** The longest freezes outlast a worker's lease, so that another worker takes over its workflow. */
+/** In the chaos run a freeze can outlast the lease of 15 s, so that another worker takes over the workflow. */
 const frozenMs = { least: 500, most: isChaos ? 20_000 : 8_000 };
 const pageOf = <T extends z.ZodType>(schema: T) => z.object({ data: z.array(schema) });
 type Ended = WorkflowView | { status: 'answered'; body: unknown };
@@ -53,8 +53,8 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   afterAll(() => stack?.stop());
 
   /**
-   * Repeats the call with one idempotency key until its answer is final. If the call starts a workflow, waits for its
-   * end.
+   * Repeats the call with the same idempotency key until it gets its final answer. If the call starts a workflow, waits
+   * for its end.
    */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };
@@ -78,7 +78,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   const pageOfSite = async (site: TenantSite): Promise<string> =>
     (await fetch(new URL('version.html', site.url))).text();
 
-  /** Creates a site whose backup has the old version and whose files now have the new version. */
+  /** Creates a site in the new version, with a backup of the old version. */
   async function makeChangedSite(domain: string): Promise<{ site: TenantSite; backupId: string }> {
     const site = await tenant.makeSite(domain);
     await writeVersion(placeOf(site), 'old');
@@ -87,7 +87,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     return { site, backupId };
   }
 
-  /** Creates a database whose backup has `old` and which now has `new`. */
+  /** Creates a database with the row `new`, and with a backup that has the row `old`. */
   async function makeChangedDatabase(label: string): Promise<{ database: TenantDatabase; backupId: string }> {
     const database = await tenant.makeDatabase(label, '16');
     await database.query("CREATE TABLE version (v text PRIMARY KEY); INSERT INTO version VALUES ('old')");
@@ -105,7 +105,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     return rows.map(({ v }) => v);
   };
 
-  /** Creates the sites and databases of one round before anything is disturbed. */
+  /** Creates everything that the operations of one round need, before a process is killed or frozen. */
   async function prepare(round: number) {
     const [kept, restored, broughtBack, upgraded, restoredDatabase] = await Promise.all([
       tenant.makeSite(`kept-${round}.example.com`),
@@ -175,7 +175,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     };
   }
 
-  /** Kills or freezes each process once, in an order that the seed decides. A frozen process is continued or killed. */
+  /** Kills or freezes each process once, in a random order. A frozen process then continues or is killed. */
   async function disturbAll(random: SeededRandom): Promise<string[]> {
     const names = random.pickSome(Object.keys(stack.processes()), Number.POSITIVE_INFINITY);
     const told: string[] = [];

@@ -13,21 +13,21 @@ import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../dev-config';
 import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listPages, runBlock } from './readme-blocks';
 
-/** The suite starts like a new user: with npm, a folder of the clone, and no earlier data or settings. */
+// The suite starts as a new user does: with npm, in a folder like the clone, and without earlier data or settings.
 jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();
 /**
- * Returns the group of pages whose blocks change the same sites, databases or processes. The pages of a group run one
- * after the other, and the groups run at the same time.
+ * Returns the group of a page. The pages of a group run one after the other, because their blocks change the same
+ * sites, databases or processes. The groups run at the same time.
  */
 const groupOf = ({ page }: Block): string => (/^README|^docs\/guides\//.test(page) ? 'guides' : page);
 
 let folder: string;
 let environment: NodeJS.ProcessEnv;
 
-/** The folder links to everything in the clone, but has its own empty `.data`. */
 beforeAll(() => {
+  // The folder has links to everything in the clone except `.data`, of which it gets its own.
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-first-hour-'));
   fs.chmodSync(folder, 0o711);
   for (const name of fs.readdirSync(repoRoot)) {
@@ -56,7 +56,7 @@ interface Npm {
   ended: Promise<unknown>;
 }
 
-/** Every started program, so that nothing outlives a failed test. */
+/** All programs that were started. They are ended after the tests, also if a test fails. */
 const started: Npm[] = [];
 
 async function runNpm(args: readonly string[], readyText: string): Promise<Npm> {
@@ -86,7 +86,7 @@ function provenProcesses(): ProcessProof[] {
   return Object.values(table).flatMap(({ pid }) => proveProcess(pid) ?? []);
 }
 
-/** Returns the processes of this test. Each has the folder in its arguments or its environment. */
+/** Returns the pids of this test's processes, which have the data folder in their arguments or environment. */
 function leftovers(): string[] {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   return pids.filter((pid) => {
@@ -94,7 +94,7 @@ function leftovers(): string[] {
       const files = ['cmdline', 'environ'].map((name) => fs.readFileSync(`/proc/${pid}/${name}`, 'utf8'));
       return files.some((text) => text.includes(path.join(folder, '.data')));
     } catch {
-      return false; // it has ended, or belongs to another user
+      return false; // the process has ended, or belongs to another user
     }
   });
 }
@@ -120,8 +120,7 @@ describe('npm start', () => {
     const groups = [...new Set(runnable.map(groupOf))];
     await Promise.all(
       groups.map(async (group) => {
-        // A block may write into the home folder, for example a link to the command. So each group has its own home
-        // folder.
+        // A block may write into the home folder, for example a link to `drydock`. So each group has a home of its own.
         const home = fs.mkdtempSync(path.join(folder, 'home-'));
         const reader = { ...environment, HOME: home, PATH: `${home}/.local/bin:${environment['PATH']}` };
         for (const block of runnable.filter((one) => groupOf(one) === group)) {

@@ -7,7 +7,7 @@ import { inRepo } from '../dev-config';
 
 const run = promisify(execFile);
 const tools = process.env['DRYDOCK_OPENAPI_TOOLS'] ?? '/var/cache/drydock-openapi-tools';
-/** False if `.ci/fetch-openapi-tools` has not run. */
+/** Tells whether `.ci/fetch-openapi-tools` has fetched the generators. */
 export const hasGenerators = fs.existsSync(path.join(tools, 'complete'));
 const bin = (name: string): string => path.join(tools, 'node_modules/.bin', name);
 const contract = inRepo('docs/openapi.json');
@@ -17,7 +17,7 @@ const baseUrl = process.env.DRYDOCK_URL ?? '';
 const key = process.env.DRYDOCK_KEY ?? '';
 `;
 
-/** The command line of each generator, and a program that makes ten calls with the generated types. */
+/** For each generator: its command line, and a program that makes ten calls with what it generates. */
 export const generators = {
   'openapi-typescript': {
     generate: (folder: string) => [bin('openapi-typescript'), contract, '-o', path.join(folder, 'contract.ts')],
@@ -83,8 +83,8 @@ void main();
 } as const;
 
 /**
- * Generates a client, compiles it with the program, and runs the program against `env.DRYDOCK_URL`. Resolves with the
- * statuses of the answers.
+ * Generates a client, compiles it together with the generator's program, and runs that against `env.DRYDOCK_URL`.
+ * Resolves with the statuses of the ten answers, separated by commas.
  */
 export async function callGenerated(
   generator: keyof typeof generators,

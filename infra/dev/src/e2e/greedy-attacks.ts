@@ -1,5 +1,5 @@
-// Attacks of one organisation on resources that tenants share: ports, connection places, lock tables, transaction ids,
-// memory, and the event loop that serves its pages.
+// Attacks of one organisation on resources that tenants share: ports, places for connections, lock tables, transaction
+// ids, memory, and the event loop of the site agent.
 import net from 'node:net';
 import tls from 'node:tls';
 import { writeStartup } from '@drydock/agent/host';
@@ -8,26 +8,26 @@ import { z } from 'zod';
 
 export const greedySetupSchema = z.object({
   kind: z.literal('greedy'),
-  /** Sites whose application is {@link slowApp}. */
+  /** The URLs of sites whose application is {@link slowApp}. */
   appUrls: z.array(z.string()),
-  /** Databases of the organisation's sites. */
+  /** The databases of the organisation's sites. */
   databaseUrls: z.array(z.string()),
-  /** The organisation's own managed database. */
+  /** The managed database of the organisation. */
   ownDatabaseUrl: z.string(),
-  /** The address of another organisation's managed database. Anybody may connect to it, but not log in. */
+  /** The address of another organisation's managed database. The attacker can connect there but not log in. */
   othersAddress: z.object({ host: z.string(), port: z.int() }),
 });
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
-/** The attack has its own address, because the platform also divides connection places among addresses. */
+/** The address from which the attack connects. The platform also divides places for connections among addresses. */
 const from = '127.0.0.9';
 const visitors = 300;
 const protocol = 0x3_0000;
 const holdMs = 20_000;
 
 /**
- * The application takes every free port, opens connections to the database without logging in, and sends endless
- * answers in chunks of one byte.
+ * The code of an application that takes every free port, opens connections to the database without logging in, and
+ * answers each request endlessly in chunks of one byte.
  */
 export const slowApp = `const net = require('net'), http = require('http');
   const own = [];
@@ -56,7 +56,9 @@ function hold(socket: net.Socket): Promise<string> {
   });
 }
 
-/** Runs the statements in one session. Resolves with the code of the error that ended the session, or with `done`. */
+/**
+ * Runs the statements in one session. Resolves with `done`, or with the SQLSTATE of the error that ended the session.
+ */
 async function inSession(connectionString: string, statements: readonly string[], isSecure = false): Promise<string> {
   const client = new pg.Client({ connectionString, ssl: isSecure && { rejectUnauthorized: false } });
   client.on('error', () => undefined);
@@ -73,7 +75,7 @@ async function inSession(connectionString: string, statements: readonly string[]
 
 const spendIds = `DO $$ BEGIN FOR i IN 1..200000 LOOP BEGIN PERFORM pg_current_xact_id(); EXCEPTION WHEN OTHERS THEN NULL; END; COMMIT; END LOOP; END $$`;
 
-/** Each attack runs `times` times at once. A run that ends is started again. */
+/** The attacks. Each runs `times` times at once, and a run that ends is started again. */
 export const greedyAttacks: Readonly<
   Record<string, { times: number; once(setup: GreedySetup, n: number): Promise<string> }>
 > = {

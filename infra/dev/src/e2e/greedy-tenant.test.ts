@@ -1,5 +1,5 @@
 /**
- * One organisation uses up, for a minute, the resources that tenants share. docs/security.md describes each attack.
+ * One organisation uses up the resources that tenants share. docs/security.md describes each attack.
  *
  * @tier chaos
  * @processes
@@ -11,11 +11,11 @@ import { Tenant } from './tenant';
 
 jest.setTimeout(900_000);
 /**
- * The p99 of a minute is the time of its fourth or fifth slowest call, which chance decides. Three minutes have about
- * fifteen calls above it.
+ * The time of a measurement. Within a minute only four or five calls are slower than the p99, so chance decides it.
+ * Within three minutes about fifteen calls are slower.
  */
 const measuredMs = isChaos ? 180_000 : 20_000;
-/** A measurement ends after this time even without ten rounds, because an older version may never answer. */
+/** The limit of a measurement that does not reach ten rounds. An older version may never answer. */
 const giveUpMs = 400_000;
 
 let stack: TestStack;
@@ -42,7 +42,7 @@ test('while one organisation takes ports, places, locks, ids and memory, no page
     const attacked = await measure();
     process.stdout.write(reportOf(quiet, attacked, await tally()));
     expect(failuresOf(attacked)).toEqual([]);
-    // The time of a call is compared only in the chaos run, where no other suite runs.
+    // Times are compared only in the chaos run, because other suites would distort them.
     if (!isChaos) return;
     expect(compare(quiet, attacked).filter(({ ratio }) => !(ratio <= 3))).toEqual([]);
   } finally {

@@ -1,8 +1,8 @@
-// The clients of one organisation, in a process of their own so that no other work slows them down. Each client keeps
-// one connection. A client pauses after each answer, and longer if Retry-After says so.
-// The parent process sends messages. The first message is a `LoadSetup`, which starts the clients. This program sends
-// `connected` when each client has had an answer or an error. The message `measure` resets `admittedMs` and `shed`.
-// After the message `end`, this program waits for each client's last answer and sends the `LoadTally`.
+// Plays the clients of one organisation, in a process of its own so that no other work slows them down. Each client
+// keeps one connection. It pauses after each answer, and longer if Retry-After says so. The test controls this process
+// by messages. The first message is a `LoadSetup` and starts the clients. This process sends `connected` when each
+// client has had an answer or an error. The message `measure` empties `admittedMs` and `shed`. At the message `end`
+// this process waits for each client's last answer, and then sends the `LoadTally`.
 import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import net from 'node:net';
@@ -11,37 +11,34 @@ import { Client, errors } from 'undici';
 import { z } from 'zod';
 
 const setupSchema = z.object({
-  /** URLs of gateways. A new connection goes to a ready gateway, as a load balancer would choose. */
+  /** The URLs of gateways. A new connection goes to a ready gateway, as behind a load balancer. */
   urls: z.array(z.string()).min(1),
   token: z.string(),
   clients: z.int(),
   /**
-   * Each client repeats this list of calls. A call with a body is a write, and repeats its Idempotency-Key until it
-   * succeeds.
+   * The calls that each client makes in turn. A call with a body is a write. It is repeated with the same
+   * Idempotency-Key until it succeeds.
    */
   calls: z.array(z.object({ path: z.string(), body: z.record(z.string(), z.unknown()).optional() })).min(1),
   pauseMs: z.int(),
 });
 export type LoadSetup = z.infer<typeof setupSchema>;
 
-/** Counts of the answers. */
+/** The answers that the clients have got. */
 export interface LoadTally {
-  /** Milliseconds of each successful request. */
+  /** The milliseconds of each successful request since `measure`. */
   admittedMs: number[];
-  /** Successful writes since the start. */
+  /** The number of successful writes since the start. */
   written: number;
-  /** Refusals with Retry-After, by status and code. */
+  /** The number of refusals with Retry-After since `measure`, by status and code. */
   shed: Record<string, number>;
-  /** All other answers since the start: socket errors, and refusals without Retry-After. */
+  /** The number of socket errors and of all other answers since the start. */
   wrong: Record<string, number>;
-  /** Connections opened since the start. */
+  /** The number of connections that were opened since the start. */
   connections: number;
 }
 
-/**
- * The number of clients that share an address. The number is limited, because the gateway limits connections by
- * address.
- */
+/** The number of clients that share an IP address. The gateway limits the connections of an address. */
 const clientsOfAnAddress = 200;
 const readyEveryMs = 250;
 const ending = new AbortController();
@@ -55,7 +52,7 @@ const count = (counts: Record<string, number>, what: string): void => {
 
 const pause = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal: ending.signal }).catch(() => undefined);
 
-/** Polls for as long as the process lives, because the clients still need ready gateways after `end`. */
+/** Polls until this process ends, because the clients still connect to ready gateways after `end`. */
 async function watchReadiness(url: string): Promise<never> {
   for (;;) {
     const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined);
@@ -67,8 +64,8 @@ async function watchReadiness(url: string): Promise<never> {
 }
 
 /**
- * The most connections that are opened at a time. With more, this busy process could leave a new connection without a
- * request for the 5 s that the gateway allows.
+ * The most connections that are opened at a time. The gateway closes a new connection without a request after 5 s. With
+ * more connections at a time, this busy process could send a first request later.
  */
 const connectingMax = 64;
 const silentMsMax = 2_000;
@@ -87,7 +84,7 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Connects to a gateway that is ready. If that gateway refuses, another gateway is tried. */
+/** Connects to a ready gateway. If that gateway refuses the connection, tries the next. */
 async function connect(urls: readonly string[], localAddress: string): Promise<net.Socket> {
   for (let refused = 0; ; ) {
     while (ready.size === 0) await sleep(readyEveryMs);
@@ -109,13 +106,13 @@ async function connect(urls: readonly string[], localAddress: string): Promise<n
 
 type Call = LoadSetup['calls'][number];
 
-/** The client calls again after `again` milliseconds. The client repeats the same call unless `isOver`. */
+/** The outcome of a call. The client calls again after `again` milliseconds, with the same call unless `isOver`. */
 interface Asked {
   again: number;
   isOver: boolean;
 }
 
-/** Calls the gateway until the end. Calls `onAnswer` for each answer. */
+/** Makes the calls of one client until the message `end`. Calls `onAnswer` after each answer or error. */
 async function runClient(
   { urls, token, calls, pauseMs }: LoadSetup,
   number: number,
@@ -124,7 +121,7 @@ async function runClient(
   const address = Math.floor(number / clientsOfAnAddress) + 2;
   const client = new Client(urls[0] ?? '', {
     headersTimeout: 120_000,
-    // Only the gateway decides how long a connection lives.
+    // The client never closes an idle connection, so that only the gateway decides how long a connection lives.
     keepAliveTimeout: 600_000,
     keepAliveTimeoutThreshold: 0,
     connect: (_options, callback) => {
@@ -165,7 +162,7 @@ async function runClient(
         return { again: pauseMs, isOver: true };
       });
       onAnswer();
-      // The pauses are spread, so that the clients do not all return at the same moment.
+      // The pauses differ, so that the clients do not all call at the same moment.
       const ms = again * (1 + Math.random() / 5);
       await (isOver ? pause(ms) : sleep(ms));
       if (isOver) return;
@@ -205,5 +202,5 @@ process.on('message', (message) => {
   else if (message === 'end') void end();
   else start(setupSchema.parse(message));
 });
-// The parent has ended, so the load must not continue.
+// The test has ended, so the load must not continue.
 process.on('disconnect', () => process.exit(0));

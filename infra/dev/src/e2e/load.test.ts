@@ -1,6 +1,6 @@
 /**
- * Ten thousand clients keep one connection each and pause between calls. Nineteen of twenty belong to one organisation.
- * `npm run chaos:load` runs the suite alone. The times of calls are printed with the machine's load, but are not
+ * Ten thousand clients, each with one connection, call and pause. Nineteen of twenty belong to one organisation. `npm
+ * run chaos:load` runs the suite alone. The times of calls are printed with the load of the machine. They are not
  * checked, because they depend on the machine.
  *
  * @tier chaos
@@ -27,13 +27,13 @@ const clients = { greedy: 9_500, other: 500 };
 const connections = clients.greedy + clients.other;
 const pauseMs = 10_000;
 /**
- * A client is silent for the 30 s of `Retry-After` and up to a fifth longer. A shorter drain could end while it is
- * silent and so lose its next request.
+ * The time for which a stopping gateway drains. A client that was told to come back in 30 s is silent for up to 36 s.
+ * If the gateway ended before, it would lose the client's next request.
  */
 const gatewayDrainSeconds = 60;
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 const site = '/v1/sites?limit=10';
-/** One call in eight is a write. */
+/** The calls of a client. One in eight is a write. */
 const calls: LoadSetup['calls'] = [
   { path: '/v1/me' },
   { path: site },
@@ -54,9 +54,7 @@ interface Load {
   end(): Promise<Tallies>;
 }
 
-/**
- * Starts the clients of each organisation, with its token. Resolves when each client has a connection and an answer.
- */
+/** Starts the clients of each organisation, with its token. Resolves when each client has had its first answer. */
 async function startLoad(urls: string[], tokens: Organisations): Promise<Load> {
   const children = Object.entries(tokens).map(([name, token]) => {
     const child: ChildProcess = fork(inRepo('infra/dev/dist/e2e/load.program.js'), {
@@ -109,7 +107,7 @@ beforeAll(async () => {
   const filesMax = Number(
     execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).replace('unlimited', 'Infinity'),
   );
-  // Node raises the soft limit to the hard limit by itself. The gateway also needs connections to services and Redis.
+  // Node itself raises the soft limit to the hard limit. The gateway also needs sockets for the services and Redis.
   if (filesMax < connections + 2_000)
     throw new Error(`A process may have ${filesMax} files open (ulimit -Hn); this takes ${connections + 2_000}`);
   stack = await startStack({ environment: { DRYDOCK_DEMO: 'sites' } });
@@ -117,7 +115,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
-/** Counts the keys that the clients minted, in the database of the keys service. */
+/** Returns how many keys the clients have minted, by the database of keys. */
 async function mintedKeys(): Promise<number> {
   const client = new pg.Client({ connectionString: stack.variable('keys', 'DATABASE_URL') });
   await client.connect();
@@ -200,8 +198,7 @@ describe('ten thousand connections while every process restarts in turn', () => 
     const urls: Record<string, string> = {};
     apis = [];
     for (const name of services) {
-      // The limit is never reached, because each process ends as soon as both gateways have closed their connections to
-      // it.
+      // A process ends as soon as both gateways have closed their connections to it, long before this time.
       const two = await twoOf(name, { DRAIN_SECONDS: '300' });
       urls[`${name.toUpperCase()}_URL`] = two.map(({ url }) => url).join(',');
       apis.push(...two);
@@ -210,7 +207,7 @@ describe('ten thousand connections while every process restarts in turn', () => 
   });
   afterAll(() => Promise.all([...(gateways ?? []), ...(apis ?? [])].map((each) => each.end('SIGKILL'))));
 
-  /** Restarts a worker or an agent. Such a process runs alone, so its work waits for the restart. */
+  /** Restarts a worker or an agent. There is only one of each, so its work waits for the restart. */
   async function restartInStack(name: string): Promise<void> {
     const { pid } = stack.processes()[name] ?? { pid: 0 };
     stack.kill(name, 'SIGTERM');

@@ -8,14 +8,16 @@ import type { AttackerSetup, Tally } from './attacker.program';
 import { slowApp } from './greedy-attacks';
 import { put, sql, type Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
-/** The path of the compiled program is the same from src/ and from dist/. */
+/** The compiled program. The relative path holds for src/ and for dist/. */
 const program = path.resolve(__dirname, '../../dist/e2e/attacker.program.js');
 
 const hugeBytes = 600_000_000;
-/** The largest template that the site host renders. */
+/** The size of the largest template that the site agent renders. */
 const templateBytes = 720_000;
 
-/** Functions that attack the site host. `lift` removes a statement's time limit while the statement is planned. */
+/**
+ * Functions that attack the site agent. Postgres calls `lift` while it plans a statement, which lifts its time limit.
+ */
 const hostileSql = `
   create function lift() returns text immutable language plpgsql as $$ begin return set_config('statement_timeout', '0', false); end $$;
   create function shout() returns text language plpgsql as
@@ -32,19 +34,20 @@ const pages = {
   quadratic: { path: 'quadratic.html', text: '<?sql '.repeat(templateBytes / 6) },
 };
 
-/** An attacking organisation: its sites have hostile pages and databases, and half of them have backups. */
+/** An organisation that attacks. */
 export interface Attacker {
-  /** Requests restores whose checks sleep for an hour, and starts all other attacks. */
+  /** Starts all attacks. */
   start(): Promise<void>;
   /** Returns how often each answer came so far, for example 812 times `bodies 503 overloaded`. */
   tally(): Promise<Tally>;
+  /** The paths of the workflows of the restores that `start` has requested. */
   restores: string[];
   stop(): Promise<void>;
 }
 
 /**
- * Creates hostile sites. `sitesOfAnAttack` of them show pages. The same number are restored while the attacker uses up
- * their sessions.
+ * Creates sites with hostile pages and databases. The pages of `sitesOfAnAttack` sites are requested. As many other
+ * sites are restored, with checks that sleep for an hour, while the attacker uses up the sessions of their databases.
  */
 export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfAnAttack: number): Promise<Attacker> {
   const sites = await Promise.all(
@@ -84,8 +87,8 @@ export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfA
 }
 
 /**
- * Prepares an organisation that uses up shared resources. The organisation has a managed database and sites, one of
- * which has an application. It also connects to `others`, another organisation's managed database.
+ * Prepares an organisation that uses up shared resources. It has sites, one of them with an application, and a managed
+ * database. It also connects to `others`, the managed database of another organisation.
  */
 export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Promise<Omit<Attacker, 'restores'>> {
   const names = ['slow', 'locks', 'ids', 'gone'];
@@ -109,8 +112,8 @@ export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Prom
 }
 
 /**
- * Runs the attacks in a process of its own, so that they do not slow down the measuring program. The process has the
- * lowest priority, because a real attacker has its own machine.
+ * Runs the attacks in a process of their own, so that they do not slow down this process, which measures. The attacking
+ * process has a low priority, because a real attacker has its own machine.
  */
 function attackerProcess(): { begin(setup: AttackerSetup): void } & Pick<Attacker, 'tally' | 'stop'> {
   let child: ChildProcess | undefined;
@@ -144,7 +147,7 @@ async function makeHostile(site: TenantSite): Promise<void> {
 /** The results of one kind of call. */
 export interface Samples {
   ms: number[];
-  /** Answers that differ from the expected one. */
+  /** The answers that differ from the expected answer. */
   failures: string[];
 }
 export type Measured = Record<string, Samples>;
@@ -155,8 +158,8 @@ export const percentile = (ms: readonly number[], share: number): number => {
 };
 
 /**
- * The organisation whose calls must keep working: two pages, its keys, its sites and its backups. Each of the
- * `backupSites` may take five backups a day.
+ * The organisation whose calls must keep working: its pages, keys, sites, logins and backups. The backups are spread
+ * over several sites, because a site may have five backups a day.
  */
 export class Neighbour {
   private readonly tenant: Tenant;
@@ -187,7 +190,7 @@ export class Neighbour {
     };
   }
 
-  /** Creates the sites. With a managed `database`, one of the calls is a login to it. */
+  /** Creates the sites. If a managed `database` is given, one of the measured calls is a login to it. */
   static async prepare(tenant: Tenant, backupSiteCount: number, database?: TenantDatabase): Promise<Neighbour> {
     const names = ['shop', ...Array.from({ length: backupSiteCount }, (_, n) => `quiet-${n}`)];
     const [site, ...backupSites] = await Promise.all(names.map((name) => tenant.makeSite(`${name}.example.org`)));
@@ -260,10 +263,7 @@ async function logIn(work: () => Promise<unknown>): Promise<{ ms: number; proble
 }
 
 const roundPauseMs = 50;
-/**
- * A call without an answer has failed after this time. The time is long, because only the chaos run can measure the
- * promised times.
- */
+/** The time limit of a call. It is long, because other suites may slow the machine down. */
 const callMs = 120_000;
 
 function samplesOf(measured: Measured, name: string): Samples {
@@ -298,14 +298,14 @@ export interface Comparison {
   ratio: number;
 }
 
-/** Returns the p99 of each call, without an attack and during one. */
+/** Returns the p99 of each call without an attack (`quietMs`) and during the attack (`worstMs`). */
 export const compare = (quiet: Measured, attacked: Measured): Comparison[] =>
   Object.entries(quiet).map(([name, { ms }]) => {
     const [quietMs, worstMs] = [percentile(ms, 0.99), percentile(attacked[name]?.ms ?? [], 0.99)];
     return { name, quietMs, worstMs, ratio: worstMs / quietMs };
   });
 
-/** The report for docs/benchmarks.md. */
+/** Renders the table for docs/benchmarks.md. */
 export function reportOf(quiet: Measured, attacked: Measured, tally: Tally): string {
   const lines = compare(quiet, attacked).map(({ name, quietMs, worstMs, ratio }) => {
     const [before, during] = [quiet[name]?.ms ?? [], attacked[name]?.ms ?? []];

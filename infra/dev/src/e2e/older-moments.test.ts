@@ -1,5 +1,5 @@
 /**
- * Puts the databases of a whole stack back to older moments.
+ * Puts the databases of a whole stack back to earlier moments, as after a restore from their backups.
  *
  * @tier long
  * @processes
@@ -27,12 +27,12 @@ const demoSchema = z.looseObject({
   databases: z.tuple([z.looseObject({ id: z.string() })]).rest(z.unknown()),
 });
 
-/** Each of these services has a database, and each database goes back to another moment. */
+/** The services with a database. Each database goes back to a moment of its own. */
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 /** The services that run workflows. */
 const working = ['hosting', 'compute', 'databases'] as const;
 const moments = isChaos ? 50 : 1;
-/** The longest operation takes slightly less time. */
+/** The longest time from the start of the operations to a moment. The longest operation takes slightly less. */
 const spanMs = 15_000;
 
 describe('Drydock, put back to a backup of its own databases while its hosts have gone on', () => {
@@ -76,8 +76,8 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
   };
 
   /**
-   * Starts one operation of each kind that changes hosts and providers. A new operation may be refused while a restored
-   * database has unfinished work, which is correct.
+   * Starts an operation of each kind that changes something at an agent or provider. Returns how many were accepted. A
+   * refusal is correct while a database that was put back has unfinished work.
    */
   async function beginAll(): Promise<number> {
     const { copies } = siteOffsiteSchema.parse(
@@ -98,7 +98,7 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
     return answers.filter(({ status }) => status === 202).length;
   }
 
-  /** Freezes the control plane. Hosts and providers continue with the work that they have begun. */
+  /** Freezes the control plane. Agents and providers go on with the work that they have begun. */
   function freeze(): string[] {
     const names = Object.keys(stack.processes()).filter(
       (name) => name === 'gateway' || services.some((service) => name.replace(/-worker$/, '') === service),

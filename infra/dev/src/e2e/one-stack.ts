@@ -7,10 +7,10 @@ interface Shared {
   collector?: Promise<Collector>;
   stack?: Promise<TestStack>;
 }
-/** The stack and the collector that the suites of this jest file share, or null if each suite has its own. */
+/** The stack and the collector that the suites of whole-stack.test.ts share. Null if a suite runs alone. */
 let shared: Shared | null = null;
 
-/** Makes the suites of this jest file share one stack and one collector. The returned function stops both. */
+/** Makes all suites of this jest process share one stack and one collector. The returned function stops both. */
 export function shareStack(): () => Promise<void> {
   const here: Shared = {};
   shared = here;
@@ -21,7 +21,7 @@ export function shareStack(): () => Promise<void> {
   };
 }
 
-/** Starts a collector, or returns the shared one. `close` does not stop a shared collector. */
+/** Starts a collector, or returns the shared collector, whose `close` then does nothing. */
 export async function startCollector(): Promise<Collector> {
   if (shared === null) return startOwnCollector();
   shared.collector ??= startOwnCollector();
@@ -29,8 +29,8 @@ export async function startCollector(): Promise<Collector> {
 }
 
 /**
- * Starts a stack, or returns the shared one. `stop` does not stop a shared stack. A suite that needs other options gets
- * its own stack.
+ * Starts a stack, or returns the shared stack, whose `stop` then does nothing. A suite with other options than those of
+ * the shared stack gets its own stack.
  */
 export async function startStack(options: StackOptions): Promise<TestStack> {
   if (shared === null) return startOwnStack(options);

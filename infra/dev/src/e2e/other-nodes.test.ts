@@ -12,7 +12,7 @@ import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { Customer } from './customer';
 
-/** The package in the npm registry that has Node's binary for this platform. */
+/** The package of npm that contains the program of Node for this platform. */
 const nodePackage = `node-${process.platform}-${process.arch}`;
 
 describe.each([22, 24])('all of Drydock on Node %i', (major) => {

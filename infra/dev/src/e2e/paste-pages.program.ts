@@ -1,8 +1,7 @@
-/**
- * Runs each block of the README and the guides once, beside a running `npm start`, and the examples of the client's
- * README. Prints where a reader would fail. `.ci/first-restore` runs this program. `first-hour.test.ts` runs every
- * block of every page twice.
- */
+// Runs each block of the README and the guides once, and the examples of the client's README, while `npm start` runs.
+// Prints where a reader would fail. `.ci/first-restore` runs this program. `first-hour.test.ts` runs every block of
+// every page twice.
+
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -15,7 +14,7 @@ async function pastePages(): Promise<number> {
   const blocks = listBlocks().filter(
     ({ page, needs, beside }) => pages.test(page) && needs === undefined && beside === undefined,
   );
-  // Blocks write into the reader's home folder, for example a link to the command.
+  // A block may write into the home folder, for example a link to `drydock`.
   const home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-reader-'));
   const reader = { ...process.env, HOME: home, PATH: `${home}/.local/bin:${process.env['PATH']}` };
   const complaints: string[] = [];

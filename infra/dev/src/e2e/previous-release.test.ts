@@ -1,6 +1,6 @@
 /**
- * Builds the previous release from its commit. Its data folder must start under this release, and its APIs must work
- * beside the APIs of this release on the same databases.
+ * Builds the previous release from its commit. This release must start with the data folder of the previous release.
+ * The APIs of both releases must work at the same time on the same databases.
  *
  * @tier long
  * @processes
@@ -17,7 +17,7 @@ import { inRepo } from '../dev-config';
 import { Tenant } from './tenant';
 import { writeVersion } from './versioned-site';
 
-/** The commit of the previous release. Each release writes its own commit here for the next release. */
+/** The commit of the previous release. Each release writes its own commit here, for the next release. */
 const previousRelease = 'ad1b204';
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 const buildMs = 900_000;
@@ -57,7 +57,7 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-/** Starts a process of the previous release with the settings of this release's process. */
+/** Starts a process of the previous release with the environment of the same process of this release. */
 async function startBeside(name: string, changes: Record<string, string> = {}): Promise<string> {
   const port = await findFreePort();
   const env = { ...stack.environment(name), ...changes, PORT: String(port) };
@@ -117,6 +117,6 @@ test('APIs and a gateway of the release before take work on the migrated databas
   });
   expect(await (await fetch(new URL('version.html', site.url))).text()).toBe('old/old');
   expect(card.status).toBe(200);
-  // A key that one release has minted works in the other release.
+  // The previous release has minted the key, and this release accepts it.
   expect((await new Tenant(stack, minted).call('GET', '/v1/sites')).status).toBe(200);
 });

@@ -5,19 +5,19 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { repoRoot } from '../dev-config';
 
-/** A block that a reader pastes into a shell. Such a block is fenced as `sh` in a README or a guide. */
+/** A block that a reader pastes into a shell: a fenced block of language `sh` in a README or guide. */
 export interface Block {
   page: string;
   line: number;
   text: string;
   /**
-   * The text after `needs:` in a comment above the block, such as `<!-- needs: docker -->`. No test provides what the
-   * text names, so the block is only parsed.
+   * The text after `needs:` in a comment above the block, such as `<!-- needs: docker -->`. No test has what the text
+   * names, so the block is only parsed.
    */
   needs: string | undefined;
   /**
-   * The command after `beside:` in a comment above the block, such as `<!-- beside: npm run dev keys -->`. That command
-   * must run while the block runs.
+   * The command after `beside:` in a comment above the block, such as `<!-- beside: npm run dev keys -->`. The command
+   * runs while the block runs.
    */
   beside: string | undefined;
 }
@@ -42,7 +42,7 @@ function readBlocks(page: string): Block[] {
   }));
 }
 
-/** Lists every README and guide. */
+/** Lists the paths of all READMEs and guides. */
 export function listPages(): string[] {
   const patterns = ['README.md', '*/README.md', 'docs/guides/*.md'];
   const output = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', ...patterns], {
@@ -53,8 +53,8 @@ export function listPages(): string[] {
 }
 
 /**
- * Lists every block of every README and guide, except `npm start` and `npm test`. The suite runs these two commands
- * itself.
+ * Lists all blocks of all READMEs and guides, except those with `npm start` or `npm test`, which the callers run
+ * themselves.
  */
 export const listBlocks = (): Block[] =>
   listPages()
@@ -64,7 +64,7 @@ export const listBlocks = (): Block[] =>
 const otherFence = /^```(?!sh\n)(\S*)\n([\s\S]*?)^```$/gm;
 const aCommand = /^(?:\$ |(?:npm|npx|node|curl|git|drydock|docker|kubectl|helm) \S)/m;
 
-/** Returns commands of a page that no test runs, because their block is not fenced as `sh`. */
+/** Returns the commands of a page that no test runs, because the language of their block is not `sh`. */
 export function hiddenCommands(page: string): string[] {
   const text = fs.readFileSync(path.join(repoRoot, page), 'utf8').replace(/^```sh\n[\s\S]*?^```$/gm, '');
   return [...text.matchAll(otherFence)].flatMap(([, , block = '']) => {
@@ -73,7 +73,7 @@ export function hiddenCommands(page: string): string[] {
   });
 }
 
-/** Runs a block like pasted text in a shell: a failed line does not end the block. */
+/** Runs a block as if it was pasted into a shell: a line that fails does not end the block. */
 export function runBlock(block: Block, folder: string, environment: NodeJS.ProcessEnv): Promise<Outcome> {
   return new Promise((resolve) => {
     const options = { cwd: folder, env: environment, timeout: blockTimeoutMs, maxBuffer: 64 << 20 };
@@ -91,7 +91,7 @@ export function isParsable({ text }: Block): boolean {
 }
 
 /**
- * Returns the problems that a reader would have with the block. A refusal is no problem if the block names its code.
+ * Returns what would be wrong for a reader of the block. A refusal of the API is not wrong if the block names its code.
  */
 export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome): string[] {
   const refusals = [...stdout.matchAll(/"type":\s*"\/problems\/([a-z_]+)"/g)].map((match) => match[1] ?? '');
@@ -107,14 +107,14 @@ export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome
 }
 
 /**
- * Runs the examples in the README of @drydock/client, one after the other, against a demo. Rejects unless they print
- * the text in the README.
+ * Runs the examples in the README of the client, one after the other, against a demo. Rejects if an example fails or
+ * its output is missing.
  */
 export async function runClientExamples({ base_url, live_key }: { base_url: string; live_key: string }): Promise<void> {
   const readme = fs.readFileSync(path.join(repoRoot, 'packages/client/README.md'), 'utf8');
   const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
   const env = { PATH: process.env['PATH'], DRYDOCK_URL: base_url, DRYDOCK_KEY: live_key };
-  // The working folder is the folder of this file, so that Node finds the package by its name.
+  // The examples run in the folder of this file, because there Node finds the client by its name.
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', blocks.join('\n')], {
     cwd: __dirname,
     env,

@@ -1,6 +1,6 @@
 /**
- * Restores 20 MB and kills processes with SIGKILL meanwhile, on both queues. In `npm run test:all` the suite shares the
- * stack of whole-stack.test.ts. Alone, the suite starts its own stack.
+ * Restores a site of 20 MB (200 MB in `npm run chaos`) while processes are killed. In `npm run test:all`
+ * whole-stack.test.ts runs this suite on a stack that several suites share.
  *
  * @tier chaos
  * @processes
@@ -16,7 +16,7 @@ import { Customer } from './customer';
 import { startStack } from './one-stack';
 import { digestSite, disturbSite, fillSite, type Place, samplePage, sizes, writeVersion } from './versioned-site';
 
-/** The URL comes from the environment of hosting, because the supervisor gives it only to processes that need it. */
+/** Returns the URL of the queue, which the supervisor gives only to processes that need it, such as hosting. */
 const queueUrlOf = (stack: TestStack): string =>
   /(?:^|\0)QUEUE_URL=([^\0]+)/.exec(
     fs.readFileSync(`/proc/${stack.processes()['hosting']?.pid}/environ`, 'utf8'),
@@ -64,8 +64,8 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
     await samples.stop();
     expect(workflow).toMatchObject({ status: 'succeeded', progress: 100 });
     expect([...samples.bodies].sort()).toEqual(['new/new', 'old/old']);
-    // No reader waits longer than a second, and none is refused. Only the chaos run checks both, because other suites
-    // slow the machine down, and a slow read counts as refused.
+    // No read takes longer than a second, and none fails. Only the chaos run checks this, because other suites slow the
+    // machine down, and a read of more than 5 s counts as failed.
     if (isChaos) {
       expect([...samples.failures]).toEqual([]);
       expect(samples.longestGapMs).toBeLessThan(1_000);
@@ -91,7 +91,7 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
 
   const victims = ['hosting-worker', 'hosting', 'gateway', ...(queueBackend === 'redis' ? ['redis'] : [])];
   test.each(victims)('kill -9 of %s at any moment of a restore loses nothing', async (victim) => {
-    // Few moments are enough here, because the tests of @drydock/workflow kill at every moment on every backend.
+    // A few moments are enough, because the suites of @drydock/workflow kill at every moment on every backend.
     for (const delayMs of queueBackend === firstBackend ? [0, 150, 600] : [150]) {
       await spoil();
       const accepted = await restore();

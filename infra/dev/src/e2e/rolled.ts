@@ -8,10 +8,10 @@ import { inRepo } from '../dev-config';
 
 const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
 
-/** The limit leaves time for a start while the machine is busy with requests. */
+/** The time limit of a start, while the machine is busy with requests. */
 const startMs = 120_000;
 
-/** A process that keeps its address when it is restarted. Its environment is read again at each start. */
+/** A process that has the same address after each restart. `environment` is called at each start. */
 export class Rolled {
   readonly url: string;
   private readonly program: string;
@@ -48,7 +48,9 @@ export class Rolled {
     await until(hasBegun, { timeoutMs: startMs, what: `${this.program} to listen` });
   }
 
-  /** Ends the process. Resolves with its exit code or signal, and with the list of resources that it closed. */
+  /**
+   * Ends the process. Resolves with its exit code or signal, and with the first phase of its shutdown, if it had one.
+   */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown[]> {
     const { child } = this;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return [];

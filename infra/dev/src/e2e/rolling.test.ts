@@ -1,6 +1,6 @@
 /**
- * Restarts two processes of keys behind a gateway, and two gateways behind a balancer, while requests run. Each restart
- * begins after a fixed number of answers, so that the speed of the machine does not matter.
+ * Restarts two processes of keys behind a gateway, and two gateways behind a load balancer, while requests run. A
+ * restart begins after a fixed number of answers, so that the speed of the machine does not matter.
  *
  * @tier long
  * @processes
@@ -36,8 +36,7 @@ beforeAll(async () => {
   });
   ({ token } = z.looseObject({ token: z.string() }).parse(JSON.parse(made)));
   const ofKeys = { ...database, INTERNAL_TOKEN_SECRET: secrets.token, WEBHOOK_SECRET: secrets.webhook };
-  // The limit is never reached, because a process of keys ends as soon as every gateway has closed its connections to
-  // it.
+  // A process of keys ends as soon as both gateways have closed their connections to it, long before this time.
   const patient = { ...ofKeys, DRAIN_SECONDS: '300' };
   keys = [
     new Rolled('services/keys/dist/server.js', await findFreePort(), () => patient),
@@ -47,8 +46,8 @@ beforeAll(async () => {
     KEYS_URL: keys.map(({ url }) => url).join(','),
     KEYS_TOKEN_SECRET: secrets.token,
     DRYDOCK_RATE_LIMIT_SCALE: '1000',
-    // Only a client that is silent for this long can lose a request. Any other client gets `Connection: close` with its
-    // next answer.
+    // A client that calls within this time gets `Connection: close` with its answer. Only a client that is silent for
+    // longer can lose a request.
     DRAIN_SECONDS: '5',
   };
   gateways = [
@@ -68,9 +67,9 @@ const kinds = ['read', 'list', 'keyed write', 'write'] as const;
 type Kind = (typeof kinds)[number];
 
 interface Load {
-  /** Resolves after this many more answers to each kind of request. */
+  /** Resolves when each kind of request has had this many more answers. */
   more(requests: number): Promise<void>;
-  /** Ends the load when each client has its last answer. Resolves with the errors, one line each. */
+  /** Ends the load. Resolves with one line for each wrong answer, when each client has had its last answer. */
   end(): Promise<string[]>;
 }
 
@@ -94,7 +93,7 @@ async function ask(base: string, agent: http.Agent, kind: Kind): Promise<string>
   return response.statusCode === (isWrite ? 201 : 200) ? 'as it should' : `${response.statusCode} ${text}`;
 }
 
-/** Starts eight clients, two of each kind. Each keeps its connection until the gateway closes it. */
+/** Starts eight clients, two for each kind of request. A client keeps its connection until the gateway closes it. */
 function startLoad(base: string): Load {
   const answered = new Map<Kind, number>(kinds.map((kind) => [kind, 0]));
   const wrong: string[] = [];
@@ -129,8 +128,8 @@ interface Balancer {
 }
 
 /**
- * Starts a balancer of connections. A new connection goes to a ready process. If that process refuses, the connection
- * goes to another process.
+ * Starts a load balancer of TCP connections. A new connection goes to a process that is ready. If that process refuses
+ * the connection, it goes to another.
  */
 async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   let turn = 0;
@@ -164,7 +163,7 @@ async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
-/** The number of requests of each kind before, between and after the restarts. */
+/** The number of answers to each kind of request before, between and after the restarts. */
 const someRequests = 10;
 
 async function roll(processes: readonly Rolled[], load: Load): Promise<unknown[]> {

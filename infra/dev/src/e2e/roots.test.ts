@@ -1,5 +1,5 @@
 /**
- * Checks the root spans of traces on a whole stack that starts, creates its demo content and then gets no call.
+ * Checks with which spans traces begin, on a whole stack that starts and creates its demo content.
  *
  * @tier long
  * @processes
@@ -17,7 +17,7 @@ jest.setTimeout(900_000);
 
 beforeAll(async () => {
   collector = await startCollector();
-  // With TRACE_READS, spans of scheduled work are sent too.
+  // With TRACE_READS the spans of scheduled work are sent too.
   stack = await startStack({ otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: 'sites', TRACE_READS: '1' } });
 });
 afterAll(async () => {
@@ -27,14 +27,14 @@ afterAll(async () => {
 
 const isRequest = ({ service, kind, attributes }: Span): boolean =>
   service === 'gateway' && kind === 2 && attributes['http.request.method'] !== undefined;
-/** Tells whether the span is a workflow's run. */
+/** Tells whether the span is the run of a workflow. */
 const isWork = ({ name, attributes }: Span): boolean =>
   name.startsWith('run ') && attributes['workflow.id'] !== undefined;
 
 test('a trace begins with a request, a workflow or a schedule, and its spans say what they are', async () => {
   const customer = new Customer(stack.demo.base_url, stack.demo.live_key);
-  // Each process sends its spans in batches, one after the other. When the fourth request has arrived, all spans from
-  // before the first request have arrived.
+  // Each process sends its spans in batches, one after the other. So the spans of these requests arrive after all spans
+  // of the start.
   for (let request = 0; request < 4; request += 1) {
     const body = { name: `after ${request}`, scopes: ['sites.view'] };
     const minted = await customer.call('POST', '/v1/api-keys', body, { 'idempotency-key': randomUUID() });
@@ -48,7 +48,7 @@ test('a trace begins with a request, a workflow or a schedule, and its spans say
     .filter((span) => !isRequest(span) && !isWork(span))
     .map(({ service, name }) => `${service}: ${name}`);
   expect([...new Set(others)]).toEqual([]);
-  // The span of a visitor's request has only the method as its name, because its path is chosen by the customer.
+  // Only calls to the agent's control API count: the name of a visitor's span has no path, which a customer chooses.
   const isCall = ({ service, kind, attributes }: Span): boolean =>
     service === 'site-host' && kind === 2 && String(attributes['url.path']).startsWith('/control/');
   const calls = collector.spans.filter(isCall);

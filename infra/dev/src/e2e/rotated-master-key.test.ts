@@ -1,7 +1,7 @@
 /**
- * Rotates the master key by the phases and commands of docs/operating.md, with two processes of each API and of the
- * gateway, while requests and restores run. A phase continues after a fixed number of answers, so that the speed of the
- * machine does not matter.
+ * Rotates the master key in the phases and with the commands of docs/operating.md, while requests and restores run.
+ * There are two processes of each API and of the gateway. A phase continues after a fixed number of answers, so that
+ * the speed of the machine does not matter.
  *
  * @tier long
  * @processes
@@ -46,7 +46,7 @@ const environmentOf = (name: string): Record<string, string> => {
   const lines = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));
 };
-/** Returns the URL of the keys service's database, with the login of the present phase. */
+/** Returns the URL of the database of keys, with the login of the present phase. */
 const keysDatabase = (): string => stack.variable('keys', 'DATABASE_URL');
 const urlOf = (name: string): string => `http://127.0.0.1:${stack.processes()[name]?.port}`;
 
@@ -82,8 +82,8 @@ afterAll(async () => {
 });
 
 /**
- * Starts a customer's receiver of webhooks. The receiver accepts messages that are signed with a secret in `secrets`,
- * and refuses all other messages.
+ * Starts a receiver of webhooks, as a customer has it. It accepts messages that are signed with a secret in `secrets`,
+ * and refuses all others.
  */
 async function startReceiver() {
   const secrets: string[] = [];
@@ -106,7 +106,7 @@ async function startReceiver() {
   const { port } = server.address() as AddressInfo;
   return {
     authority: `127.0.0.1:${port}`,
-    /** The accepted secrets. The test replaces them when the customer changes the secret. */
+    /** The accepted secrets. The test adds and removes secrets, as the customer would. */
     secrets,
     refused,
     more: (): Promise<unknown> => {
@@ -129,8 +129,8 @@ interface Asked {
 }
 
 /**
- * A load balancer before two gateways. The balancer sends no new requests to a gateway that is about to stop, so that
- * the gateway has no request left when it stops.
+ * A load balancer before two gateways. It sends no new request to a gateway that is about to stop. The gateway then has
+ * no request left when it stops.
  */
 class Front {
   private turn = 0;
@@ -183,7 +183,7 @@ const front = new Front();
 
 const endSchema = z.looseObject({ status: z.string() });
 
-/** Polls a workflow and resolves with its final status. */
+/** Polls the workflow at this Location. Resolves with its final status. */
 const follow = (token: string, location: string): Promise<string> =>
   until(
     async () => {
@@ -199,7 +199,8 @@ interface Restored {
 }
 
 /**
- * Starts clients that send requests all the time, and a client that restores a site repeatedly. Collects wrong answers.
+ * Starts a client for each kind of request, which calls without a pause, and a client that restores a site again and
+ * again. `end` resolves with the wrong answers.
  */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {
@@ -280,7 +281,7 @@ async function restart(each: Rolled): Promise<void> {
   await until(() => isReady(each.url), { timeoutMs: 100_000, what: `${each.url} to be ready` });
 }
 
-/** Returns the commands of step 1, exactly as on the page. */
+/** Returns the commands of step 1 exactly as in docs/operating.md. */
 function stepOne(): string {
   const page = fs.readFileSync(inRepo('docs/operating.md'), 'utf8');
   const [, block] = /^## Rotating the master key\n[\s\S]*?^```sh\n([\s\S]*?)^```$/m.exec(page) ?? [];
@@ -289,8 +290,8 @@ function stepOne(): string {
 }
 
 /**
- * Runs the commands of step 1 in a folder like an operator's. The stack's own superuser password is put into the files
- * of that folder.
+ * Runs the commands of step 1 as an operator does. The secrets are written to a folder of their own. The superuser's
+ * password of Postgres is that of the stack, because `npm start` does not derive it.
  */
 async function tellStores(masterKeys: string): Promise<void> {
   const [postgres, redis] = ['postgres', 'redis'].map((name) => stack.processes()[name]?.port);
@@ -313,8 +314,8 @@ async function tellStores(masterKeys: string): Promise<void> {
 }
 
 /**
- * Runs one phase: Postgres and Redis get the new passwords, and then every process with a secret is restarted. Each
- * restart waits until the previous process is ready.
+ * Runs one phase: gives Postgres and Redis the new passwords, and then restarts every process with a secret. A restart
+ * begins when the process before is ready again.
  */
 async function carryOut(masterKeys: string, load: Load, without: readonly string[] = []): Promise<void> {
   await tellStores(masterKeys);
@@ -349,7 +350,7 @@ async function isLetInByRedis(url: string): Promise<boolean> {
   }
 }
 
-/** Returns whether Postgres and Redis accept each of these logins. */
+/** Tells for each URL whether Postgres or Redis accepts its login. */
 async function areLetIn(urls: readonly string[]): Promise<boolean[]> {
   const isLetIn = async (url: string): Promise<boolean> => {
     if (url.startsWith('redis')) return isLetInByRedis(url);
@@ -371,7 +372,7 @@ const storeUrls = (): string[] => [
   stack.variable('hosting', 'QUEUE_URL'),
 ];
 
-/** Orders a managed database. `opens` logs in with the password that its owner was shown. */
+/** Creates a managed database. `opens` logs in with the password that the API has shown once. */
 async function orderDatabase(token: string) {
   const key = 'before-rotation-database';
   const body = { label: 'rotated', engine: 'postgres', engine_version: '17', size: 'small' };
@@ -395,7 +396,7 @@ async function orderDatabase(token: string) {
     );
   await available();
   return {
-    /** Tells whether a repeated order shows the password again. */
+    /** Tells whether the same request with the same idempotency key shows the same password again. */
     isShownAgain: async (): Promise<boolean> => {
       const { replayed, body: again } = await order();
       return replayed && again['password'] === shown.password;
@@ -422,7 +423,7 @@ async function orderDatabase(token: string) {
   };
 }
 
-/** Configures copies of a site in its owner's bucket. Drydock stores the bucket's credentials encrypted. */
+/** Configures copies of a site in its owner's bucket. Drydock stores the credentials encrypted by a derived secret. */
 async function configureStorage(token: string, siteId: string) {
   const accountsSchema = z.array(
     z.looseObject({ accessKeyId: z.string(), secretAccessKey: z.string(), buckets: z.array(z.string()) }),
@@ -469,8 +470,8 @@ itWithRedis(
     const token = stack.demo.live_key;
     const [site] = stack.demo.sites;
     if (site === undefined) throw new Error('the demo has no site');
-    // The supervisor has only one gateway, which is unreachable during its restart. So the tenant's calls come between
-    // the phases.
+    // The tenant calls the only gateway of the supervisor, which does not answer during its restart. So the tenant
+    // calls only between the phases.
     const tenant = new Tenant(stack, token);
     const old = fs.readFileSync(path.join(dataDir, 'master.key'), 'utf8').trim();
     const next = randomBytes(32).toString('hex');
@@ -497,7 +498,7 @@ itWithRedis(
     const webhookSchema = z.looseObject({ id: z.string(), secret: z.string() });
     const { id: webhookId, secret: webhookSecret } = webhookSchema.parse(webhook.body);
     receiver.secrets.push(webhookSecret);
-    /** Returns the results of everything that must work in all phases. */
+    /** Tries everything that must work in all phases. */
     const stays = async () => ({
       usedKey: (await front.ask(used.token, 'GET', '/v1/me')).status,
       databaseOpens: await database.opens(),
@@ -505,7 +506,7 @@ itWithRedis(
       copy: await storage.copy('incremental'),
     });
     const everythingStays = { usedKey: 200, databaseOpens: true, databaseBackup: 'succeeded', copy: 'succeeded' };
-    /** Returns the results of everything that works only while the old key is accepted. */
+    /** Tries everything that works while the old master key is accepted. */
     const held = async () => {
       const replay = await mint('used');
       const goesOn = await front.ask(token, 'GET', `/v1/api-keys?limit=1&cursor=${encodeURIComponent(cursor)}`);
@@ -533,7 +534,7 @@ itWithRedis(
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls, ...newUrls].map(() => true));
     expect(await held()).toEqual(everythingHolds);
     await receiver.more();
-    // Customers change the secret before the old key is removed, as docs/operating.md tells them.
+    // Customers must change the secret of a webhook before the old master key is removed, as docs/operating.md says.
     const changed = await front.ask(token, 'POST', `/v1/webhooks/${webhookId}/rotate-secret`, {});
     receiver.secrets.push(webhookSchema.parse(changed.body).secret);
     await receiver.more();
@@ -554,7 +555,7 @@ itWithRedis(
     await until(usedSince, { timeoutMs: 200_000, what: 'the use of a key in phase 2 to be noted' });
 
     receiver.secrets.shift();
-    // The archive key does not change, so the processes that hold it need no restart in this phase.
+    // The workers with an ARCHIVE_KEY keep both, so that older backups stay readable. They need no restart here.
     await carryOut(next, load, ['hosting-worker', 'databases-worker']);
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls.map(() => false), ...newUrls.map(() => true)]);
     expect(await stays()).toEqual(everythingStays);

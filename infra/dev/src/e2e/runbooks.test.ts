@@ -24,16 +24,16 @@ import { Customer } from './customer';
 import { sql, Tenant, type TenantSite } from './tenant';
 
 const pages = inRepo('docs/runbooks');
-/** Distinguishes commands from names, because both stand in backticks. */
+/** Matches a command. Names stand in backticks as well, but begin with none of these words. */
 const isCommand =
   /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
 /**
- * Commands that need a cluster or a Docker engine. The page has a command for a local stack beside each of them. This
- * suite itself replaces `npm start`.
+ * Matches the commands that this suite does not run. They need a cluster or a Docker engine, and beside each stands a
+ * command for a local stack. The stack of this suite stands for `npm start`.
  */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 
-/** A page of docs/runbooks, with a record of the page's commands that the test has used. */
+/** A page of docs/runbooks. It records which of its commands the tests have used. */
 class Page {
   private readonly name: string;
   private readonly texts: readonly string[];
@@ -46,8 +46,8 @@ class Page {
   }
 
   /**
-   * Returns the text in backticks that begins with `start`. Words in capitals are replaced from `fills`. @throws when
-   * the page has no such text
+   * Returns the text in backticks that begins with `start`, with the words of `fills` replaced by their values. @throws
+   * if the page has no such text
    */
   says(start: string, fills: Readonly<Record<string, string>> = {}): string {
     const found = this.texts.find((text) => text.startsWith(start));
@@ -73,7 +73,7 @@ const run = promisify(execFile);
 const shell = async (command: string, environment: Readonly<Record<string, string>> = {}): Promise<string> =>
   (await run('bash', ['-c', command], { cwd: inRepo('.'), env: { ...process.env, ...environment } })).stdout;
 
-/** A real Prometheus that scrapes a stack every second. */
+/** A real Prometheus, which scrapes a stack every second. */
 class Prometheus {
   private readonly folder = mkdtempSync(path.join(tmpdir(), 'drydock-prometheus-'));
   private readonly child: ReturnType<typeof spawn>;
@@ -91,7 +91,7 @@ class Prometheus {
     this.child = spawn('prometheus', [...paths, `--web.listen-address=127.0.0.1:${port}`], { stdio: 'ignore' });
   }
 
-  /** Runs an instant query. Resolves with the labels and value of each series. */
+  /** Runs an instant query. Resolves with the labels and the value of each series. */
   async ask(query: string): Promise<{ labels: Record<string, string>; value: number }[]> {
     const response = await fetch(`${this.url}/api/v1/query?${new URLSearchParams({ query }).toString()}`);
     const series = z.object({ metric: z.record(z.string(), z.string()), value: z.tuple([z.number(), z.string()]) });
@@ -125,8 +125,8 @@ beforeAll(async () => {
   stack = await startStack({
     queueBackend: queueBackends()[0] ?? 'postgres',
     faultsDir: faults.folder,
-    // The time-outs have their production values. A frozen process never answers, so longer time-outs would only slow
-    // the test down.
+    // Tests usually have longer time-outs than production. Here processes are frozen and never answer, so longer
+    // time-outs would only cost time.
     environment: {
       DRYDOCK_DEMO: 'sites',
       DRYDOCK_TIMEOUT_SCALE: '1',
@@ -146,8 +146,8 @@ afterAll(async () => {
 });
 
 /**
- * Returns the first of the ports on which processes serve their metrics. These ports lie above the range from which the
- * kernel assigns ports.
+ * Returns the first of the ports on which the processes serve their metrics. The ports lie above the range from which
+ * the kernel gives ports to outgoing connections. A free port serves as a random number.
  */
 const metricsPorts = async (): Promise<number> => 61_100 + ((await findFreePort()) % 100) * 40;
 
@@ -159,7 +159,7 @@ const restore = async (): Promise<string> =>
     'location',
   ) ?? '';
 /**
- * Sends one request of a page, such as `GET /readyz`, to a process. Resolves with null if the process does not answer.
+ * Sends a request of a page, such as `GET /readyz`, to a process. Resolves with null if the process does not answer.
  */
 async function probe(name: string, line: string): Promise<{ status: number; text: string } | null> {
   const [method = '', at = ''] = line.split(' ');
@@ -192,7 +192,7 @@ test('process_down: a process that does not answer is told from one that lacks s
   await whileFrozen('agency', async () => {
     expect(await probe('agency', page.says('GET /healthz'))).toBeNull();
     expect(await probe('keys', 'GET /healthz')).toMatchObject({ status: 200 });
-    // Only calls of the frozen service answer 503.
+    // Only the frozen service's own operations answer 503.
     expect((await customer.call('GET', '/v1/agency/boards')).status).toBe(503);
     expect((await customer.call('GET', '/v1/sites')).status).toBe(200);
     expect((await probe('gateway', `GET ${page.says('/readyz')}`))?.status).toBe(200);
@@ -239,7 +239,7 @@ itWithPrometheus(
     expect(await shell(`${page.says('vmstat')} 1`)).toContain('procs');
     await shell(page.says('kill -USR1', { PID }));
     expect(await shell(`{ sleep 3; echo .exit; } | ${page.says('node inspect', { PID })}`)).toContain('ok');
-    // The page says: "or restart it, which loses nothing".
+    // The page says that a restart of the process loses nothing.
     await stack.killAndWait('agency');
   },
 );
@@ -306,7 +306,7 @@ test('audit_not_delivered: what waits is counted in the service, and falls to no
   expect((await customer.call('GET', page.says('GET /v1/audit-log').slice('GET '.length))).status).toBe(200);
 });
 
-/** Requests a restore that kills five workers in a row. The restore then waits for staff. */
+/** Requests a restore at which five workers in a row die, so that it waits for staff. Resolves with its Location. */
 async function parkRestore(): Promise<string> {
   faults.arm('restore_backup.verify.before', 'kill', 5);
   const location = await restore();
@@ -351,7 +351,7 @@ test('needs_attention: staff find what waits, and retry it or abandon it', async
   const abandoned = await parkRestore();
   await staff('hosting', 'abandon', { WORKFLOW_ID: abandoned.split('/').at(-1) ?? '' });
   expect(await customer.follow(abandoned)).toMatchObject({ status: 'failed', error: { code: 'abandoned' } });
-  // Scheduled work of the killed workers may wait for staff as well, so only restores are checked.
+  // Scheduled workflows that the killed workers carried may wait for staff as well, so only restores are checked.
   expect(await staff('hosting', 'parked')).not.toContain('restore_backup');
   if (prometheus !== null)
     await seriesOf(
@@ -371,7 +371,7 @@ test('claims_lost: a worker that stood still for longer than its lease says so',
   const page = pageOf('claims_lost');
   const url = databaseOf('hosting');
   let location = '';
-  // The workflow cannot leave its step while the site host is frozen, so the worker can be frozen within it.
+  // While the site agent is frozen the workflow stays in its step. So the worker can be frozen within that step.
   await whileFrozen('site-host', async () => {
     location = await restore();
     const id = location.split('/').at(-1) ?? '';
@@ -473,7 +473,7 @@ asRoot('trash_not_removed: a path that the file system keeps is found, freed, an
   await shell(`chattr +i ${kept}`);
   expect(await customer.follow(await restore())).toMatchObject({ status: 'succeeded' });
   const left = `${SITES_DIR}/trash`;
-  // The old release cannot be removed completely, because one of its files is immutable.
+  // The replaced release cannot be removed whole, because one of its files is immutable.
   const found = page.says('find SITES_DIR', { SITES_DIR });
   const path1 = await until(async () => (await shell(`find ${left} -name kept.txt`)).trim(), {
     timeoutMs: 120_000,

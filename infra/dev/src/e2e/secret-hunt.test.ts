@@ -1,6 +1,7 @@
 /**
- * Uses every operation of a whole stack, and then searches everything that the stack has written. In `npm run test:all`
- * the suite shares the stack of whole-stack.test.ts. Alone, the suite starts its own stack.
+ * Uses operations of all services of a whole stack that handle secrets. Then looks for these secrets in everything that
+ * the stack has written. In `npm run test:all` whole-stack.test.ts runs this suite on a stack that several suites
+ * share.
  *
  * @tier chaos
  * @processes
@@ -18,10 +19,7 @@ import { Customer } from './customer';
 import { startCollector, startStack } from './one-stack';
 import { huntSecrets, type KnownSecret, knownSecrets, placesOf } from './secret-hunt';
 
-/**
- * The chaos run has the whole demo on every backend. Other runs have only keys, sites and their restores, on one
- * backend.
- */
+/** The chaos run uses every backend, with the whole demo. Other runs use one backend, with a demo of keys and sites. */
 const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
 describe.each(backends)('after every operation has been used, queue on %s', (queueBackend) => {
@@ -34,7 +32,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
 
   beforeAll(async () => {
     collector = await startCollector();
-    // These settings send every span, also the spans that are omitted by default.
+    // With these settings all spans are sent, also those that are left out by default.
     const environment = { DRYDOCK_DEMO: isChaos ? 'whole' : 'sites', TRACE_READS: '1', TRACE_DETAIL: 'full' };
     stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);
@@ -102,9 +100,9 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
     shownOnce.push({ name: 'a database’s password', value: password });
     const database = async () =>
       managedDatabaseSchema.parse((await customer.insist('GET', `/v1/databases/${id}`)).body);
-    const settled = (what: string) =>
+    const untilAvailable = (what: string) =>
       until(async () => (await database()).status === 'available', { timeoutMs: 180_000, what });
-    await settled('the database');
+    await untilAvailable('the database');
     await succeeds('POST', `/v1/databases/${id}/backups`, {});
     await succeeds('POST', `/v1/databases/${id}/upgrade`, { engine_version: '17' });
     answers.push((await customer.call('GET', `/v1/databases/${id}`)).text);
@@ -145,7 +143,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
 
   test('no secret is in spans, metrics, logs, the queue, tables, answers or what is seen of processes', async () => {
     await Promise.all([useKeys(), useSites(), useDatabases(), useWebhooks(), useBadly()]);
-    // Spans are sent every second, metrics every fifteen.
+    // Processes send spans every 200 ms and metrics every 15 s.
     await until(() => collector.paths.has('/v1/metrics'), { timeoutMs: 60_000, what: 'metrics' });
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     const secrets = await knownSecrets(stack, shownOnce);

@@ -10,7 +10,7 @@ export interface KnownSecret {
   value: string;
 }
 
-/** A place that must hold no secret, with its whole content. */
+/** A place that must contain no secret, with its whole text. */
 export interface Place {
   name: string;
   text: string;
@@ -24,8 +24,8 @@ export interface Find {
 const shortestSecret = 12;
 
 /**
- * Patterns of secrets that no place may contain, even if the test does not know them: verifiers, Drydock's tokens,
- * private keys, and passwords in statements.
+ * Patterns of secrets that the test does not know and no place may contain either: verifiers of passwords, keys and
+ * tokens of Drydock, private keys, and passwords in SQL statements.
  */
 const forbiddenForms: Readonly<Record<string, RegExp>> = {
   'a verifier': /SCRAM-SHA-256\$\d+:/,
@@ -36,7 +36,8 @@ const forbiddenForms: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * Returns the forms in which a secret could be written: unchanged, in a URL, in base64, and as the bytes of its hex.
+ * Returns the forms in which a secret could be written: as it is, escaped for a URL or JSON, in base64, and in hex. If
+ * the secret is itself hex, its bytes are encoded too.
  */
 function formsOf(value: string): string[] {
   const bytes = [Buffer.from(value), ...(/^(?:[0-9a-f]{2}){16,}$/i.test(value) ? [Buffer.from(value, 'hex')] : [])];
@@ -75,7 +76,7 @@ const variablesOf = (pid: number | string): Record<string, string> =>
 
 const secretMember = /password|secret|token|_key$|_url$|verifier/i;
 
-/** Returns every secret in a value, at any depth: members with the name of a secret, and the passwords of URLs. */
+/** Returns the secrets in a value at any depth: members whose name is that of a secret, and passwords in URLs. */
 function secretsIn(name: string, value: unknown): KnownSecret[] {
   if (typeof value === 'string') {
     const password = URL.canParse(value) ? new URL(value).password : '';
@@ -95,15 +96,15 @@ function jsonOf(text: string): unknown {
 }
 
 /**
- * Returns the secrets in the files of the hosts and the supervisor. `secretsIn` searches a JSON file. Any other file is
- * itself a secret if its name contains `password` or `secret`.
+ * Returns the secrets in the agents' own files. A JSON file is searched by `secretsIn`. The content of any other file
+ * is a secret if its name contains `password` or `secret`.
  */
 function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecret[] {
   return folders.flatMap((folder) => {
     const root = path.join(dataDir, folder);
     if (!fs.existsSync(root)) return [];
     const names = fs.readdirSync(root, { recursive: true, encoding: 'utf8' });
-    // Files of customers are left out.
+    // The files of customers are left out.
     const ours = names.filter((name) => !/\/(?:files|releases|data|current)\//.test(`/${name}/`));
     return ours.flatMap((name) => {
       if (/\.json$/.test(name)) return secretsIn(`${folder}/${name}`, jsonOf(read(path.join(root, name))));
@@ -115,8 +116,8 @@ function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecre
 }
 
 /**
- * Returns every secret in this stack: the master key, the secrets of each process, those that hosts generated, and
- * those that the API showed once.
+ * Returns all secrets of this stack: the master key, the secrets of each process, those that the agents have generated,
+ * and those that the API has shown once.
  */
 export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSecret[]): Promise<KnownSecret[]> {
   const found: KnownSecret[] = [{ name: 'master key', value: read(path.join(stack.dataDir, 'master.key')).trim() }];
@@ -131,8 +132,8 @@ export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSe
 }
 
 /**
- * Returns the logs, the queue, every table of every service, and what every user of the machine can read about each
- * process.
+ * Returns the logs, the content of the queue, every table of every service, and what other users of the machine can
+ * read about the processes.
  */
 export async function placesOf(stack: TestStack): Promise<Place[]> {
   const logsDir = path.join(stack.dataDir, 'logs');
@@ -196,7 +197,7 @@ async function tablesOf(service: string, url: string): Promise<Place[]> {
 }
 
 /**
- * Returns the command lines of all processes, which every user of the machine can read, and the environments of
+ * Returns the command lines of the stack's processes, which every user of the machine can read, and the environments of
  * customers' processes.
  */
 function processPlaces(stack: TestStack): Place[] {
@@ -214,8 +215,8 @@ function processPlaces(stack: TestStack): Place[] {
 }
 
 /**
- * Returns the processes below the supervisor, and those that work in its data folder. The processes of other tests are
- * left out, because a command line of theirs may contain a key.
+ * Returns the pids of the supervisor's descendants, and of processes that have its data folder in their arguments or
+ * environment. Other processes do not count, because other tests have keys in their command lines.
  */
 function processesOf(stack: TestStack): string[] {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -228,8 +229,8 @@ function processesOf(stack: TestStack): string[] {
 }
 
 /**
- * Returns the environment of a process that runs a customer's code, without DATABASE_URL, which belongs to the
- * customer.
+ * Returns the environment of a process with a customer's code, without DATABASE_URL, which is the customer's own
+ * secret.
  */
 function customersEnvironment(stack: TestStack, pid: string, title: string): Place[] {
   const variables = variablesOf(pid);

@@ -1,6 +1,6 @@
 /**
- * Starts the whole of Drydock once with the program of `npm start`. The other suites of a whole stack run only in `npm
- * run test:all`.
+ * Starts the whole of Drydock with the program of `npm start`. It is the only suite of a whole stack in `npm test`; the
+ * others run in `npm run test:all`.
  *
  * @processes
  * @root
@@ -29,7 +29,7 @@ describe('npm start', () => {
   let customer: Customer;
   let site: TestStack['demo']['sites'][number];
   let backupId: string;
-  /** The content of a page in the backup. The test overwrites that page before each restore. */
+  /** The page of the site as the backup has it. The tests overwrite the page before each restore. */
   let kept: string;
 
   beforeAll(async () => {
@@ -48,7 +48,7 @@ describe('npm start', () => {
   });
 
   const pageOf = async (url: string): Promise<string> => (await fetch(url)).text();
-  /** Changes a site, requests its restore and waits until the worker meets the fault. */
+  /** Changes the site, requests its restore and waits until the worker reaches the fault point. */
   const restoreInto = async (point: string, mode: 'stop' | 'kill'): Promise<string> => {
     fs.writeFileSync(path.join(site.files_dir, 'index.html'), 'spoiled');
     expect(await pageOf(site.url)).toBe('spoiled');
@@ -76,7 +76,7 @@ describe('npm start', () => {
     expect(Object.keys(stack.processes())).toEqual(expect.arrayContaining(names));
     expect(kept).toContain('Mooring line');
     expect(backupId).not.toBe('');
-    // If the site host is root, every site has its own account, which owns everything in the site.
+    // If the site agent is root, each site has its own account, which owns all files of the site.
     const { uid } = fs.statSync(site.files_dir);
     expect(uid >= 200_000).toBe(process.getuid?.() === 0);
     const paths = fs.readdirSync(site.files_dir, { recursive: true, encoding: 'utf8' });

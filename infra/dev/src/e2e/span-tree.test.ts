@@ -1,5 +1,5 @@
 /**
- * Kills a process of a whole stack beneath each of ten endpoints.
+ * Kills a process during a call of each of the ten operations, on a whole stack. The trace must go on to the end.
  *
  * @tier long
  * @processes
@@ -44,10 +44,10 @@ interface Endpoint {
   what: string;
   /** The process that is killed during the call. */
   victim: string;
-  /** The fault point at which the victim dies. Without it, the victim is killed just before the call. */
+  /** The fault point at which the victim dies. Without a point, the victim is killed just before the call. */
   point?: string;
   call(demo: Demo, customer: Customer): Call | Promise<Call>;
-  /** The tree that {@link spanTree} shows. A workflow's tree begins after the victim's death. */
+  /** The expected lines of {@link spanTree}. The spans that the victim started are not among them. */
   tree: string;
 }
 
@@ -250,8 +250,8 @@ gateway: POST /v1/databases/{databaseId}/upgrade
 ];
 
 /**
- * The chaos run covers both backends, because the queue decides how a job reaches a worker. Other runs use one backend,
- * because each backend takes minutes.
+ * The chaos run uses both backends, because the trace of a wake-up depends on the backend. Other runs use one backend,
+ * because each takes minutes.
  */
 const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
@@ -281,8 +281,8 @@ describe.each(backends)('whoever dies in the middle, the trace goes on to the en
   });
 
   /**
-   * Resolves with the final answer. Earlier answers may say that a service is down, or that the service still holds the
-   * killed request.
+   * Repeats the call until it gets its final answer. Before that, a service may be down (503), or an idempotency key
+   * may still be in use by the killed request (409).
    */
   const answerTo = ({ method, path: at, body }: Call): Promise<Answer> => {
     const headers = method === 'POST' ? { 'idempotency-key': randomUUID() } : {};

@@ -7,7 +7,7 @@ interface Line {
 }
 
 const clientKind = 3;
-/** The gateway keeps the answer to this call for a second. Not every request has the call, so the tree hides it. */
+/** The gateway's call that checks a key. The answer is kept for a second, so not every trace has this call. */
 const verifyName = 'POST /internal/verify';
 
 const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
@@ -17,16 +17,16 @@ const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
   (depth < 3 || !name.startsWith('GET'));
 
 /**
- * Returns the trace as lines of `process: name`, indented by depth. Lines that vary between runs are left out: reads,
- * jobs that found nothing to do, and spans that the process of `deadPid` started, because that process may have died
- * before it sent the spans. A call between two processes of Drydock shows only the called process.
+ * Returns the trace as lines of `process: name`, indented by depth. What varies between runs is left out: SQL
+ * statements, reads within other work, wake-ups that found nothing to do, and the spans of the process `deadPid`, which
+ * may have died before it sent them. A call between two processes of Drydock is one line, that of the called process.
  */
 export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   const lines = inShownDepth(alive(inTreeOrder(spans), deadPid));
   return withoutIdleJobs(merged(lines)).map(({ depth, text }) => `${'  '.repeat(depth)}${text}`);
 }
 
-/** Leaves out the spans of the dead process, and all spans below them. */
+/** Leaves out the spans of the dead process and spans without their parent, and all spans below these. */
 function alive(rows: readonly Row[], deadPid: string): Row[] {
   let deadDepth = Number.POSITIVE_INFINITY;
   return rows.filter((row) => {
@@ -35,7 +35,7 @@ function alive(rows: readonly Row[], deadPid: string): Row[] {
   });
 }
 
-/** Returns the shown lines, each one level deeper than its nearest shown ancestor. */
+/** Returns the lines that are shown. Each is one level deeper than its nearest ancestor that is shown. */
 function inShownDepth(rows: readonly Row[]): Line[] {
   const around: { depth: number }[] = [];
   return rows.flatMap((row) => {
@@ -46,8 +46,8 @@ function inShownDepth(rows: readonly Row[]): Line[] {
 }
 
 /**
- * Shows equal lines below the same line once, because a job may be delivered twice, and the second delivery does
- * nothing.
+ * Leaves out a line whose equal already stands below the same line, because a wake-up may be delivered twice. The
+ * second delivery does nothing.
  */
 function merged(lines: readonly Line[]): Line[] {
   const seen = new Set<string>();

@@ -7,24 +7,24 @@ import { z } from 'zod';
 
 export interface Reply {
   status: number;
-  /** The code of a problem, such as `site_not_found`. */
+  /** The code of the problem, such as `site_not_found`, or '' if the answer is no problem. */
   code: string;
   text: string;
   location: string;
   ms: number;
 }
 
-/** A managed database, as its owner sees it. */
+/** A managed database, with the login of its owner. */
 export interface TenantDatabase {
   id: string;
   host: string;
   port: number;
   username: string;
-  /** The owner's connection URL. The server accepts only TLS. */
+  /** The URL with the owner's login. The server accepts only TLS. */
   url: string;
-  /** Opens a session of the owner. */
+  /** Waits until the database is available, and opens a session of the owner. */
   connect(): Promise<pg.Client>;
-  /** Waits until the database is available, and runs one or several statements in one message, as psql does. */
+  /** Runs one or several statements in one message, as psql does, in a session of its own. */
   query(text: string): Promise<Record<string, unknown>[]>;
 }
 
@@ -65,8 +65,8 @@ function codeOf(text: string): string {
 }
 
 /**
- * An organisation that calls with one key. The organisation uses only the public API and its sites' folders. Answers
- * are not checked against the contract, because the same attacks run against older versions.
+ * An organisation that calls with one key. It uses only the public API and the folders of its sites. Answers are not
+ * checked against the contract, because the attacks also run against older versions.
  */
 export class Tenant {
   readonly token: string;
@@ -93,7 +93,7 @@ export class Tenant {
     return { status: response.status, code: codeOf(text), text, location, ms: performance.now() - startedMs };
   }
 
-  /** Calls the API. Throws the text of a refusal. */
+  /** Calls the API. Throws if the call is refused. */
   async must(method: string, route: string, body?: unknown): Promise<Reply> {
     const reply = await this.call(method, route, body);
     if (reply.status >= 400) throw new Error(`${method} ${route} was answered ${reply.status}: ${reply.text}`);
@@ -159,7 +159,7 @@ export class Tenant {
     return z.looseObject({ token: z.string() }).parse(JSON.parse(text)).token;
   }
 
-  /** Requests a backup and waits for it. `acceptedMs` is the time until the API accepted the request. */
+  /** Takes a backup and waits for its end. `acceptedMs` is the time until the 202. */
   async takeBackup(siteId: string): Promise<{ id: string; acceptedMs: number; completedMs: number }> {
     const startedMs = performance.now();
     const accepted = await this.must('POST', `/v1/sites/${siteId}/backups`, {});
@@ -175,7 +175,7 @@ export class Tenant {
     return { id: newest.id, acceptedMs: accepted.ms, completedMs: performance.now() - startedMs };
   }
 
-  /** Polls a workflow until it ends. */
+  /** Polls the workflow at this Location until it ends. */
   follow(location: string, timeoutMs = 180_000): Promise<{ status: string; text: string }> {
     return until(
       async () => {
@@ -188,7 +188,7 @@ export class Tenant {
   }
 }
 
-/** Runs one or several statements in one message, as psql does. */
+/** Runs one or several statements in one message, as psql does, in a session of its own. */
 export async function sql(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);

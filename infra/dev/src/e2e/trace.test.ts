@@ -1,6 +1,6 @@
 /**
- * Checks the traces that a whole stack sends. In `npm run test:all` the suite shares the stack of whole-stack.test.ts.
- * Alone, the suite starts its own stack.
+ * Checks the traces and metrics that a whole stack sends, and promises that need the gateway and keys together. In `npm
+ * run test:all` whole-stack.test.ts runs this suite on a stack that several suites share.
  *
  * @tier chaos
  * @processes
@@ -32,7 +32,7 @@ describe('a request through every process', () => {
     collector.close();
   });
 
-  /** Returns the services from the root of the trace down to `span`. */
+  /** Returns the processes on the way from the root of the trace down to `span`. */
   const wayTo = (span: Span | undefined): string[] => {
     if (span === undefined) return [];
     const way = wayTo(

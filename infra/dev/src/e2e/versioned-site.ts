@@ -17,8 +17,8 @@ export interface Size {
 }
 
 /**
- * The size of a realistic site, and a smaller size for runs outside of chaos. In both sizes the database fills several
- * frames of an archive.
+ * The size of a realistic site, and a smaller size for other runs than chaos. Both have so many rows that the database
+ * takes several frames of an archive.
  */
 export const sizes = {
   full: { files: 20_000, bytes: 200e6, rows: 100_000 },
@@ -35,7 +35,7 @@ async function sql(place: Place, text: string): Promise<void> {
   }
 }
 
-/** Writes a version into a file and into a row. The site's page shows both. */
+/** Writes the version into a page and into a row. The page shows both, for example `old/old`. */
 export async function writeVersion(place: Place, version: string): Promise<void> {
   await sql(
     place,
@@ -60,14 +60,14 @@ export async function fillSite(place: Place, { files, bytes, rows }: Size): Prom
   );
 }
 
-/** Changes a file and rows, and adds a file and a table that are not in the backup. */
+/** Changes a file, deletes rows, and adds a file and a table. */
 export async function disturbSite(place: Place): Promise<void> {
   fs.writeFileSync(path.join(place.files_dir, 'd0', 'f0.txt'), 'changed');
   fs.writeFileSync(path.join(place.files_dir, 'd0', 'made-later.txt'), 'later');
   await sql(place, `DELETE FROM items WHERE id < 100; CREATE TABLE IF NOT EXISTS made_later (id int)`);
 }
 
-/** Returns a digest of every path with its mode and content, and a digest of the database. */
+/** Returns a digest of all paths with their modes and contents, and a digest of the database. */
 export async function digestSite(place: Place): Promise<{ tree: string; database: string }> {
   const root = fs.realpathSync(place.files_dir);
   const hash = createHash('sha256');
@@ -80,18 +80,18 @@ export async function digestSite(place: Place): Promise<{ tree: string; database
 }
 
 export interface Samples {
-  /** Every distinct body with status 200. */
+  /** The distinct bodies of successful reads. */
   bodies: Set<string>;
-  /** Every distinct status or error of a read that did not return the page. */
+  /** The distinct statuses and errors of failed reads. */
   failures: Set<string>;
-  /** The longest time between two complete answers. */
+  /** The longest time between two successful reads, in milliseconds. */
   longestGapMs: number;
   stop(): Promise<void>;
 }
 
 /**
- * Reads the page every 20 ms. Reads do not wait for each other, so a delayed read does not stop the sampling. At most
- * 50 reads run at once, so that the sampler does not overload the machine.
+ * Reads a page every 20 ms until `stop`. Reads do not wait for each other, so a slow read does not stop the sampling.
+ * At most 50 reads run at once, so that they do not overload the machine.
  */
 export function samplePage(url: string): Samples {
   const samples = { bodies: new Set<string>(), failures: new Set<string>(), longestGapMs: 0 };

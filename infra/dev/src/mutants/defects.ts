@@ -1,14 +1,14 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** A defect that at least one suite of the gate must detect. */
+/** A defect that at least one suite of `npm test` must find. */
 export interface Defect {
   name: string;
   file: string;
-  /** The text that is replaced. The text occurs in `file` exactly once. */
+  /** The text that `with` replaces. The text occurs in `file` exactly once. */
   replace: string;
   with: string;
-  /** Suites of the gate that should fail with the defect. */
+  /** The suites of `npm test` that should fail with the defect. */
   suites: readonly string[];
 }
 

@@ -25,7 +25,7 @@ const checks: Check[] = [
   { name: 'unused files, exports and dependencies (knip)', command: 'knip', args: ['--no-progress'] },
 ];
 
-/** Runs every check, two at a time, and prints the output of the failed checks. */
+/** Runs all checks, two at a time, and prints the output of the failed ones. */
 export async function runChecks(write: (line: string) => void): Promise<{ passed: number; failed: number }> {
   let failed = 0;
   const waiting = [...checks];

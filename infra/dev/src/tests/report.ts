@@ -2,7 +2,7 @@ import type { Suite } from './suites';
 
 const slowestShown = 20;
 
-/** Prints the seconds of the slowest suites, and the skipped tests with the reason in their titles. */
+/** Prints the slowest suites with their seconds, and the skipped tests, whose titles say what they need. */
 export function describeRun(suites: readonly Suite[], write: (line: string) => void): void {
   const slowest = [...suites].sort((left, right) => right.seconds - left.seconds).slice(0, slowestShown);
   write(

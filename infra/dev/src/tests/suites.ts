@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 
-/** A line of the log that `packages/testing/jest/reporter.cjs` writes: one suite's result. */
+/** The result of one suite: a line of the log that `packages/testing/jest/reporter.cjs` writes. */
 const suiteSchema = z.object({
   file: z.string(),
   seconds: z.number(),
@@ -21,7 +21,7 @@ export type Scope = 'quick' | 'all' | 'chaos';
 interface Pragmas {
   tier: 'gate' | 'long' | 'chaos';
   processes: boolean;
-  /** The run that executes the suite as root: `.ci/run`, or `npm run test:all -- --as-root`. */
+  /** The smallest run that also runs the suite as root: `.ci/run` (gate) or `npm run test:all -- --as-root` (long). */
   root: 'gate' | 'long' | null;
 }
 const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as {
@@ -32,7 +32,7 @@ export const isBroken = ({ failed, error }: Suite): boolean => failed.length > 0
 export const mayRunAgain = ({ file }: Suite): boolean => readPragmas(file).processes;
 export const rootOf = (file: string): Pragmas['root'] => readPragmas(file).root;
 
-/** Lists the suites of a scope, as paths from the root, ordered by name. */
+/** Lists the suites of a scope, as sorted paths from the root. */
 export function listSuites(scope: Scope): string[] {
   const { stdout, status, stderr } = spawnSync('jest', ['--listTests', '--json'], {
     encoding: 'utf8',
@@ -53,13 +53,13 @@ export interface RunOptions {
   crashCases: string;
 }
 
-/** Runs jest in a process of its own, which prints directly to the terminal. Resolves with its exit code. */
+/** Runs jest in a child process, which writes directly to the terminal. Resolves with its exit code. */
 export function runJest(files: readonly string[], { scope, args = [], log, crashCases }: RunOptions): Promise<number> {
   const reporters = ['--reporters=default', `--reporters=${path.resolve('packages/testing/jest/reporter.cjs')}`];
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
-  // The reporters come last, because jest would take a path after them for another reporter. jest writes to stderr, and
-  // suites write their reports to stdout.
+  // The reporters come last, because jest takes a path after `--reporters` for another reporter. jest itself writes to
+  // stderr; stdout has the reports of suites.
   const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'inherit', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));
@@ -67,7 +67,7 @@ export function runJest(files: readonly string[], { scope, args = [], log, crash
   });
 }
 
-/** Reads the suites in a log. A line that a killed run left incomplete is ignored. */
+/** Reads the results in a log. An incomplete line, which a killed run can leave, is ignored. */
 export function readSuites(log: string): Suite[] {
   if (!fs.existsSync(log)) return [];
   return fs

@@ -40,10 +40,10 @@ const metricsSchema = z.looseObject({
 export interface Span {
   traceId: string;
   spanId: string;
-  /** The parent's id. The root of a trace has none. */
+  /** The id of the parent. Undefined for the root of a trace. */
   parentSpanId: string | undefined;
   name: string;
-  /** The side of a call: 2 is the callee, 3 the caller. */
+  /** OpenTelemetry's SpanKind. 2 is the server of a call, and 3 is the client. */
   kind: number;
   /** The name of the process, such as `hosting-worker`. */
   service: string;
@@ -54,7 +54,7 @@ export interface Span {
   attributes: Readonly<Record<string, string>>;
 }
 
-/** Reads the spans in the body of a `POST /v1/traces` (OTLP/HTTP as JSON). @throws if the body is no such JSON */
+/** Reads the spans in the body of `POST /v1/traces` (OTLP/HTTP as JSON). @throws if the body is not of this format */
 export function readSpans(body: string): Span[] {
   return tracesSchema.parse(JSON.parse(body)).resourceSpans.flatMap(({ resource, scopeSpans }) => {
     const about = textOf(resource.attributes);
@@ -76,7 +76,7 @@ export function readSpans(body: string): Span[] {
   });
 }
 
-/** Reads the names of the metrics in the body of a `POST /v1/metrics`, as Prometheus writes them. */
+/** Reads the names of the metrics in the body of `POST /v1/metrics`. Returns them as Prometheus would write them. */
 export function readMetricNames(body: string): string[] {
   const sent = metricsSchema
     .parse(JSON.parse(body))

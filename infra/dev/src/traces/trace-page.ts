@@ -45,7 +45,7 @@ const timeOf = (milliseconds: number): string => {
 
 const clockOf = (sinceMs: number): string => new Date(sinceMs).toISOString().slice(11, 23);
 
-/** Renders a table of traces, the newest first, with a search field. */
+/** Renders the traces as a table in the given order, with a search field. */
 export function listPage(traces: readonly Trace[], text: string): string {
   const rows = traces.map(
     ({ traceId, first, startMs, durationMs, hasFailed, services, rows: spans }) =>
@@ -59,7 +59,7 @@ export function listPage(traces: readonly Trace[], text: string): string {
   return page('Traces', `<h1>Traces</h1>${search(text)}${found}`);
 }
 
-/** Renders one trace as a waterfall. An opened row shows the attributes of its span. */
+/** Renders a trace as a waterfall. A click on a row shows the attributes of its span. */
 export function tracePage(trace: Trace): string {
   const rows = trace.rows.map((row) => rowOf(row, trace));
   const about = `${trace.rows.length} spans in ${trace.services.length} processes, ${timeOf(trace.durationMs)} from ${new Date(trace.startMs).toISOString()}`;

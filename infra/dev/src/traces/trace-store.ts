@@ -1,15 +1,13 @@
 import type { Span } from './otlp';
 
 const tracesMax = 300;
-/** The limit keeps the store at about 100 MB. */
+/** The most spans, which take about 100 MB. */
 const spansMax = 50_000;
 
 /** A span, and the depth at which a waterfall shows it. */
 export interface Row extends Span {
   depth: number;
-  /**
-   * True if the parent was not received. The parent is still in progress, or its process died before the parent ended.
-   */
+  /** True if the parent span was not received: it has not ended yet, or its process died before it ended. */
   isOrphan: boolean;
 }
 
@@ -21,7 +19,7 @@ export interface Trace {
   durationMs: number;
   hasFailed: boolean;
   services: readonly string[];
-  /** Spans in the order of a waterfall: each span after its parent, and siblings in the order of their start. */
+  /** The spans in the order of a waterfall: each span after its parent, and siblings in the order of their start. */
   rows: readonly Row[];
 }
 
@@ -29,15 +27,15 @@ export interface TraceStore {
   add(spans: readonly Span[]): void;
   get(traceId: string): Trace | undefined;
   /**
-   * Finds traces with this text as their id or as the value of an attribute (a workflow, a request, an organisation).
-   * '' finds all traces. The newest come first.
+   * Finds the traces whose id is this text, or that have a span with an attribute of this value, for example the id of
+   * a workflow, request or organisation. '' finds all traces. The newest traces come first.
    */
   find(text: string): Trace[];
 }
 
 /**
- * Keeps the last few hundred traces in memory. A full store drops reads first, and then the traces whose last span
- * arrived longest ago.
+ * Creates a store that keeps the last few hundred traces in memory. A full store first drops traces of requests that
+ * only read, and then other traces. Among them it drops those whose last span arrived longest ago.
  */
 export function createTraceStore(): TraceStore {
   const traces = new Map<string, Span[]>();
@@ -45,14 +43,14 @@ export function createTraceStore(): TraceStore {
 
   const add = (span: Span): void => {
     const spans = traces.get(span.traceId) ?? [];
-    // A trace moves to the end of the map with each span, so the map is ordered by the latest arrival.
+    // A trace moves to the end of the map with each of its spans. So the map is ordered by the latest arrival.
     traces.delete(span.traceId);
     traces.set(span.traceId, spans);
     spans.push(span);
     count += 1;
   };
   const isFull = (): boolean => traces.size > tracesMax || count > spansMax;
-  /** Reads are dropped before everything else, because reads are numerous and people search for changes. */
+  /** Drops reads before other traces, because reads are numerous and people look for changes. */
   const makeRoom = (): void => {
     if (!isFull()) return;
     const reads = [...traces].filter(([, spans]) => isRead(spans));

@@ -4,19 +4,19 @@ import { readSpans } from './otlp';
 import { listPage, missingPage, tracePage } from './trace-page';
 import { createTraceStore, type TraceStore } from './trace-store';
 
-/** The limit is generous, because a process sends at most 512 spans of about 2 kB at a time. */
+/** The most bytes of a request. A process sends at most 512 spans of about 2 kB in one request, which is 1 MB. */
 const bodyBytesMax = 16 * 2 ** 20;
 
 export interface TraceViewer {
-  /** The address to which processes send spans, and at which people read them. */
+  /** The URL to which processes send spans, and at which people look at them. */
   url: string;
   close(): Promise<void>;
 }
 
 /**
- * Starts a collector (OTLP/HTTP as JSON) on this machine, which shows the last few hundred traces as waterfalls. The
- * traces are kept in memory. The collector listens on `port`, whose default is the port of OTLP. If another program
- * uses that port, the collector takes a free port.
+ * Starts a collector (OTLP/HTTP as JSON) on the loopback address. It keeps the last few hundred traces in memory and
+ * shows them as waterfalls. It listens on `port`, by default the standard port of OTLP/HTTP, or on a free port if
+ * another program listens there.
  */
 export async function startTraceViewer(port = 4_318): Promise<TraceViewer> {
   const store = createTraceStore();
@@ -30,7 +30,7 @@ export async function startTraceViewer(port = 4_318): Promise<TraceViewer> {
 }
 
 async function answer(store: TraceStore, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  // Checking the host header prevents DNS rebinding: a page of another site must not read the traces.
+  // The check of the Host header prevents DNS rebinding, by which a page on the internet could read the traces.
   if (!/^(?:127\.0\.0\.1|localhost)(?::\d+)?$/.test(request.headers.host ?? ''))
     return send(response, 403, 'text/plain', 'Call it 127.0.0.1\n');
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');

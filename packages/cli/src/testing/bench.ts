@@ -9,7 +9,7 @@ import path from 'node:path';
 export const program = path.resolve(__dirname, '../../dist/drydock.js');
 export const key = 'dd_test_abc_notforeyes';
 
-/** An answer of the server. Its status is 200 by default. `text` is sent unchanged, instead of `body` as JSON. */
+/** An answer of the server, with the status 200 by default. `text` is sent as it is; `body` is sent as JSON. */
 export interface Answer {
   status?: number;
   body?: unknown;
@@ -102,10 +102,10 @@ export class Bench {
   }
 }
 
-/** The limit ends a run whose question never appears. */
+/** Ends a run that waits for a question that never appears. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
-/** Stands for a user who closes the terminal's window. */
+/** In a dialogue: the user closes the window of the terminal. */
 export const closeWindow = Symbol('close the window');
 
 /** Each pair has a text that the terminal shows, and the keys to type after it. */

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { parseSync } from '@swc/core';
 import type { SourceFile } from './source-files';
 
-/** A node of swc's syntax tree, with the used fields. */
+/** A node of the syntax tree that swc returns. */
 interface Node {
   type: string;
   [member: string]: unknown;
@@ -41,7 +41,7 @@ const callsAmong = (nodes: Iterable<Node>): Call[] =>
       : [],
   );
 
-/** Returns the file from which each name is imported, as a path from the root. */
+/** Maps each imported name to the file that it comes from, as a path from the repository's root. */
 function importsOf(file: SourceFile, nodes: readonly Node[]): Map<string, string> {
   const imports = new Map<string, string>();
   for (const node of nodes) {
@@ -55,7 +55,8 @@ function importsOf(file: SourceFile, nodes: readonly Node[]): Map<string, string
 }
 
 /**
- * Returns the kind in a file's call of `defineWorkflow`. @throws unless the file has one such call, with a literal kind
+ * Returns the kind that a file passes to `defineWorkflow`. @throws unless the file has exactly one such call, with the
+ * kind as a literal
  */
 export function kindDefinedIn(file: SourceFile): string {
   const kinds = callsAmong(nodesOf(file)).flatMap(({ callee, args }) => {
@@ -68,7 +69,7 @@ export function kindDefinedIn(file: SourceFile): string {
   return kind;
 }
 
-/** Returns the files of the definitions that a service registers at its worker. */
+/** Returns the files whose workflows stand in the list `workflows`, which a service registers at its worker. */
 export function filesRegisteredIn(file: SourceFile): string[] {
   const nodes = nodesOf(file);
   const imports = importsOf(file, nodes);
@@ -80,13 +81,13 @@ export function filesRegisteredIn(file: SourceFile): string[] {
   );
 }
 
-/** The position of the definition in the arguments of each function. */
+/** The functions that crash a workflow, with the position of the definition among their arguments. */
 const crashFunctions: Readonly<Record<string, number>> = { crashEveryStep: 0, crashEveryStepInWorld: 1 };
 
 /**
- * Returns the kinds of workflow whose steps a suite crashes. A kind counts if its definition is an argument of
- * `crashEveryStep`, directly or through a function of the suite. A kind in a title, a comment or another call does not
- * count.
+ * Returns the kinds of workflow whose steps a suite crashes. A kind counts if its definition is passed to one of the
+ * {@link crashFunctions}, directly or through a function of the suite. A kind that stands only in a title, a comment or
+ * another call does not count.
  */
 export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => string | undefined): string[] {
   const nodes = nodesOf(file);
@@ -106,7 +107,7 @@ export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => strin
     [...scope].flatMap((node) =>
       node.type === 'VariableDeclarator' && textOf(node['id']) === name ? [node['init']] : [],
     );
-  /** Returns kinds, and names of parameters that pass a kind. */
+  /** Finds the kinds that an expression can be, or the parameter from which it gets its kind. */
   const read = (expression: unknown, scope: readonly Node[]): { kind?: string; parameter?: string }[] => {
     if (!isNode(expression)) return [];
     if (expression.type === 'Identifier') {

@@ -16,7 +16,8 @@ const launches = (readJson('.vscode/launch.json') as { configurations: Launch[] 
 
 describe('editors', () => {
   it('find the project of every test file, with the names that jest defines', () => {
-    // An editor takes the referenced project that contains the file from the root's tsconfig.json.
+    // For a file, an editor uses the project that contains the file, among those that the root's tsconfig.json
+    // references.
     const { references } = readJson('tsconfig.json') as { references: { path: string }[] };
     expect(references).toContainEqual({ path: './tsconfig.test.json' });
     const project = readJson('tsconfig.test.json') as { compilerOptions: { types: string[] } };

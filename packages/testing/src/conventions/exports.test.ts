@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { listFiles, readText, sourceFiles } from './source-files';
 
-/** For each package, the modules that it exports, and the modules that other packages import. */
+/** For each package: the modules that it exports, and those of its modules that other packages import. */
 const surfaces = listFiles('packages/*/package.json').map((file) => {
   const { name, exports } = JSON.parse(readText(file)) as { name: string; exports: Record<string, unknown> };
   const home = `${path.dirname(file)}/`;
@@ -13,7 +13,7 @@ const surfaces = listFiles('packages/*/package.json').map((file) => {
   return { name, exported: Object.keys(exports).sort(), imported: [...new Set(imported)].sort() };
 });
 
-/** Modules that may be exported although no source file imports them, because a README or Node loads them by name. */
+/** Exported modules that no source file imports: a README names the first, and Node's `--require` loads the second. */
 const namedToNode = ['@drydock/client .', '@drydock/service ./preload'];
 
 it.each(surfaces)(
@@ -45,7 +45,7 @@ const frontDoors = listFiles('packages/*/src/index.ts', 'packages/*/src/*/index.
   return { door, given: given.flatMap((match) => namesIn(match[1] ?? '')), wanted, text };
 });
 
-/** Returns the exported names of a list: `A` and `b` for `type A, b as c`. */
+/** Returns the names in the braces of an export or import: `A` and `b` for `type A, b as c`. */
 function namesIn(list: string): string[] {
   const items = list.split(',').map((item) => item.trim());
   return items.filter((item) => item !== '').map((item) => item.replace(/^type /, '').split(' ')[0] ?? '');

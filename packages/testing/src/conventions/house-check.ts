@@ -5,8 +5,8 @@ import { type HouseNumbers, measureHouse, newFindings, type Tree, worseRows } fr
 import { listFiles, readText, root } from './source-files';
 
 /**
- * Limits for the tree. `npm run house -- --write` lowers them. A higher number is written by hand, with its reason in
- * the commit.
+ * The file with the limit for each number. `npm run house -- --write` lowers the limits to what the tree has reached. A
+ * limit is raised by hand, with the reason in the commit.
  */
 const numbersFile = 'packages/testing/house.json';
 const patterns = ['packages/*.ts', 'services/*.ts', 'infra/*.ts', 'packages/*/package.json'];
@@ -18,7 +18,7 @@ export const readNumbers = (): HouseNumbers => JSON.parse(readText(numbersFile))
 export const writeNumbers = (numbers: HouseNumbers): void =>
   fs.writeFileSync(path.join(root, numbersFile), `${JSON.stringify(numbers, null, 2)}\n`);
 
-/** Returns a message for each worse number, with the new findings. */
+/** Returns a message for each number above its limit, with the findings that the tree of the limit did not have. */
 export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () => Tree = readCommittedTree): string[] {
   const worse = worseRows(measureHouse(tree), committed);
   if (worse.length === 0) return [];
@@ -34,7 +34,7 @@ export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () 
   });
 }
 
-/** Returns the tree of the commit that last changed the numbers, or an empty tree outside of a clone. */
+/** Returns the tree of the commit that last changed the limits, or an empty tree if no commit did. */
 function readCommittedTree(): Tree {
   const git = (args: string[], input?: string): Buffer =>
     execFileSync('git', args, { cwd: root, input, maxBuffer: 1 << 30 });

@@ -1,4 +1,4 @@
-// `npm run house`: prints the measured numbers of the tree beside the limits of `npm run check`.
+// `npm run house`: prints each measured number of the tree beside its limit, above which `npm run check` fails.
 import { readCommandLine } from '@drydock/process';
 import { readNumbers, readTree, writeNumbers } from './house-check';
 import { measureHouse } from './measure-house';

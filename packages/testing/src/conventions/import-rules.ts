@@ -2,7 +2,7 @@ import path from 'node:path';
 import { isTest, type SourceFile } from './source-files';
 
 interface ImportRule {
-  /** The reason, which a violation's message has after the forbidden import. */
+  /** The rule and its reason, as the title of its test. */
   reason: string;
   forbids(file: SourceFile, imported: string): boolean;
 }
@@ -12,7 +12,7 @@ const named = (file: SourceFile, pattern: RegExp): boolean => pattern.test(path.
 const isOurs = (imported: string): boolean => imported.startsWith('@drydock/');
 const isFrom = (imported: string, name: string): boolean => `${imported}/`.startsWith(`@drydock/${name}/`);
 
-/** "Who may import whom" in architecture.md, as far as `turbo boundaries` does not check it. */
+/** The part of "Who may import whom" in docs/architecture.md that `turbo boundaries` does not check. */
 export const importRules: ImportRule[] = [
   {
     reason: 'contracts import only zod: every process reads them',

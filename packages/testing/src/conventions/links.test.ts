@@ -8,7 +8,7 @@ const relativeTargets = (text: string): string[] =>
     .map((match) => match[1] ?? '')
     .filter((target) => !/^(https?:|mailto:|#)/.test(target));
 
-/** Returns the names in the column `File` of a page's tables. */
+/** Returns the names in backticks in the column `File` of the tables of a page. */
 function filesInTables(page: string): string[] {
   let column = -1;
   return readText(page)

@@ -1,12 +1,12 @@
 import path from 'node:path';
 
-/** File texts by path: every TypeScript file of packages, services and infra, and each package's `package.json`. */
+/** The text of each file by its path: all TypeScript of packages, services and infra, and each `package.json`. */
 export type Tree = ReadonlyMap<string, string>;
 
 export interface Finding {
   /** A file, or a file with a line number. */
   where: string;
-  /** Identifies the finding in another version of the tree, where its line number may differ. */
+  /** Identifies the finding in another version of the tree, in which its line number may differ. */
   key: string;
 }
 
@@ -14,10 +14,11 @@ export interface HouseRow {
   /** The field in house.json. */
   name: string;
   title: string;
-  /** The measured value. A smaller value is better. */
+  /** The measured number. A smaller number is better. */
   value: number;
-  /** Up to this value, the number may rise. */
+  /** Up to the goal, a number may be worse than the committed one. */
   goal: number;
+  /** The number as the table shows it. */
   shown: string;
   findings: Finding[];
 }
@@ -30,7 +31,8 @@ export const isTestPath = (file: string): boolean =>
   /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/testing\/|^infra\/bench\//.test(file);
 
 /**
- * Tells whether a file is an `index.ts` of a package or of one of its folders. Such a file only lists exported names.
+ * Tells whether a file is the `index.ts` of a package or of one of its folders. A front door only lists names that
+ * others may import.
  */
 const isFrontDoor = (file: string): boolean => /^packages\/[^/]+\/src\/([^/]+\/)?index\.ts$/.test(file);
 
@@ -38,10 +40,10 @@ const shortLinesMax = 20;
 const filesOfFolderMax = 25;
 const columnsMax = 120;
 
-/** Matches an opening such as "What …" or "Who …". A reader learns the subject of such a sentence only at its end. */
+/** Matches an opening such as "What …" or "Who …", which hides the subject of the sentence until its end. */
 const backwards = /^(?:What|Whatever|Who|Whoever|Whom|Whose|Of|Ones? that)\b(?!.*\?$)/;
 
-/** Returns the rows of the house's table for one version of the tree. */
+/** Measures one version of the tree. Returns the rows of the table that `npm run house` prints. */
 export function measureHouse(tree: Tree): HouseRow[] {
   const code = [...tree].filter(([file]) => file.endsWith('.ts')).sort(([a], [b]) => (a < b ? -1 : 1));
   const isSource = (file: string): boolean => /^(packages|services)\//.test(file) && !isTestPath(file);
@@ -130,7 +132,7 @@ function crowdedFolders(files: readonly string[]): string[] {
   return [...counts].filter(([, count]) => count > filesOfFolderMax).map(([folder]) => folder);
 }
 
-/** Returns pairs of folders that import each other, by relative imports. `where` names a file for each direction. */
+/** Returns the pairs of folders whose files import each other by relative paths, with a file for each direction. */
 function mutualImports(sources: readonly (readonly [string, string])[]): Finding[] {
   const importers = new Map<string, string>();
   for (const [file, text] of sources) {
@@ -149,8 +151,8 @@ function mutualImports(sources: readonly (readonly [string, string])[]): Finding
 }
 
 /**
- * Tells whether a package exports only front doors ({@link isFrontDoor}). Test helpers are exceptions, because a test
- * should not load all of them. A preload is another exception, because Node loads it by name.
+ * Tells whether a package exports only front doors ({@link isFrontDoor}). Two exceptions are allowed: test helpers, so
+ * that a test loads only its own, and a preload, because Node loads it by its name.
  */
 function hasFrontDoor(manifest: string): boolean {
   const { exports = {} } = JSON.parse(manifest) as { exports?: Record<string, { 'drydock-src'?: string }> };
@@ -164,8 +166,8 @@ function hasFrontDoor(manifest: string): boolean {
 }
 
 /**
- * Finds comments that open as {@link backwards} matches. A block counts by its first line, and consecutive `//` lines
- * are one comment.
+ * Finds the comments whose opening {@link backwards} matches. Only the first line of a block counts, and consecutive
+ * lines with `//` are one comment.
  */
 function backwardComments(file: string, text: string): Finding[] {
   const lines = text.split('\n');
@@ -175,7 +177,7 @@ function backwardComments(file: string, text: string): Finding[] {
   });
 }
 
-/** Returns the first words of the comment that begins on this line, or ''. */
+/** Returns the first line of the comment that begins on this line, or '' if no comment begins here. */
 function openingOf(line: string, before: string, after: string): string {
   const block = /^\s*\/\*\*?\s*(.*?)(?:\s*\*\/.*)?$/.exec(line)?.[1];
   if (block !== undefined) return block === '' ? after.replace(/^\s*\*?\s*/, '') : block;
@@ -197,8 +199,8 @@ export const numbersOf = (rows: readonly HouseRow[]): HouseNumbers =>
   Object.fromEntries(rows.map(({ name, value }) => [name, value]));
 
 /**
- * Returns the rows that are worse than the committed number and the goal. A row without a committed number counts as
- * worse.
+ * Returns the rows whose number is above both its committed number and its goal. Without a committed number only the
+ * goal counts.
  */
 export const worseRows = (rows: readonly HouseRow[], committed: HouseNumbers): HouseRow[] =>
   rows.filter(({ name, value, goal }) => value > Math.max(goal, committed[name] ?? -1));

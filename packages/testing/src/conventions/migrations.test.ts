@@ -1,15 +1,15 @@
 import { listFiles, readText } from './source-files';
 
 /**
- * Matches statements that the processes of the previous release do not survive, because they remove or refuse
- * something.
+ * Matches statements that remove or rename something, or refuse data. Processes of the previous release still run
+ * beside the migrated database and may need it.
  */
 const takesAway =
   /^\s*(?:DROP\s+(?:TABLE|TYPE|INDEX|VIEW|FUNCTION)|ALTER\s+TABLE[\s\S]*?\b(?:DROP\s+(?:COLUMN|CONSTRAINT)|RENAME|SET\s+NOT\s+NULL|(?:SET\s+DATA\s+)?TYPE\s)|ALTER\s+TYPE[\s\S]*?\bRENAME)/i;
-/** Exceptions that docs/guides/upgrading.md names. */
+/** The exceptions, which docs/guides/upgrading.md names. */
 const beforeTheFirstRelease = ['20261122224500_standard_workflow_names', '20261122071337_domains_are_proven'];
 
-/** Returns the statements with the comments before them. */
+/** Splits a migration into its statements, each with the comments before it. */
 const statementsOf = (sql: string): string[] => sql.split(/;\s*$/m).map((statement) => statement.trim());
 const bodyOf = (statement: string): string => statement.replace(/^(?:\s*--[^\n]*\n)+/, '');
 const refusedIn = (sql: string): string[] =>

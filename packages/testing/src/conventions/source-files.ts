@@ -10,11 +10,11 @@ export interface SourceFile {
   path: string;
   text: string;
   lines: number;
-  /** The imported names, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
+  /** The imported modules, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
   imports: string[];
 }
 
-/** Lists files that are in git, or new and not ignored. */
+/** Lists the files that match a pattern and are in git, or are new and not ignored. */
 export const listFiles = (...patterns: string[]): string[] =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], {
     cwd: root,

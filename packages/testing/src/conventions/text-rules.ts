@@ -1,6 +1,7 @@
 import { isTest, type SourceFile } from './source-files';
 
 interface TextRule {
+  /** The rule and the place of the exceptions, as the title of its test. */
   reason: string;
   pattern: RegExp;
   /** Tells whether the file may contain the text. */
@@ -10,16 +11,12 @@ interface TextRule {
 const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) || isTest(file);
 
 /**
- * Matches a statement, in SQL or with Prisma, that inserts or deletes a workflow or step, or sets a column other than
- * those of the dispatch.
+ * Matches a statement, in SQL or with Prisma, that inserts or deletes a workflow or a step, or sets one of its columns
+ * other than `dispatch_after` and its like.
  */
 const stateWrite =
   /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;
 
-/**
- * Each rule allows something in one place only. The `reason` names that place, because a failure shows the reason as
- * its message.
- */
 export const textRules: TextRule[] = [
   {
     reason:
