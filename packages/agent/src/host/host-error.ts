@@ -1,6 +1,6 @@
 /**
- * The codes with which every host may refuse a call, and their statuses. The client itself throws `unreachable`; the
- * outcome of the call is then unknown.
+ * The codes with which every agent may refuse a call, and their HTTP statuses. `unreachable` is thrown by the client
+ * itself; the outcome of the call is then unknown.
  */
 export const commonStatuses = {
   invalid_request: 422,
@@ -18,8 +18,8 @@ export const commonStatuses = {
 export type CommonCode = keyof typeof commonStatuses;
 
 /**
- * A refusal with a stable code. `message` is for logs and may name the cause. Each kind of host has a subclass with its
- * own codes in addition to the common codes.
+ * A refusal with a stable code. `message` is for logs and may name the cause. Each kind of agent has a subclass with
+ * its own codes in addition to the common codes.
  */
 export class HostError<Code extends string = CommonCode> extends Error {
   override readonly name: string = 'HostError';

@@ -8,7 +8,7 @@ import { JobProblem, jobProblemSchema } from './job-protocol';
 const lineBytesMax = 4 * 2 ** 20;
 const lastWordsMax = 4_096;
 
-/** A child process of the host, as the functions of packages/process start it. */
+/** A child process of the agent, as the functions of packages/process start it. */
 export interface StartedChild {
   process: ChildProcess;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -19,11 +19,11 @@ export interface ChildJob<Result> {
   /** Starts a program that calls `runJobProgram`, with these descriptors. */
   start(stdio: StdioOptions): Promise<StartedChild>;
   /**
-   * The input of the program, including keys and addresses with passwords. It is sent by stdin, which no other process
-   * can read.
+   * The input of the program, including keys and addresses with passwords. It is sent on stdin, because other processes
+   * can read arguments and environments.
    */
   setup: object;
-  /** The connection that the child inherits. It belongs to the child from then on. */
+  /** The connection that the child inherits. Only the child may use it afterwards. */
   channel: Socket | null;
   signal: AbortSignal;
   progress(share: number): void;
@@ -50,8 +50,8 @@ export async function runChildJob<Result>({
 }: ChildJob<Result>): Promise<Result> {
   signal.throwIfAborted();
   const child = await start(['pipe', 'pipe', 'pipe', channel ?? 'ignore']);
-  // The host closes its own descriptor of the channel, because only the child reads from the channel. The close sends
-  // nothing to the caller.
+  // The agent closes its own descriptor of the channel, so that the connection ends with the child. The caller does not
+  // notice this close.
   channel?.destroy();
   const kill = (): void => void child.stop('SIGKILL', 0);
   signal.addEventListener('abort', kill, { once: true });
@@ -83,8 +83,8 @@ export async function runChildJob<Result>({
 type Answer = { result: unknown } | { problem: z.infer<typeof jobProblemSchema> };
 
 /**
- * The last answer of the program; null if it sent none. Output of any form but those of `eventSchema` ends the job as
- * `child_crashed`.
+ * The last answer of the program; null if it sent none. An output line that does not match `eventSchema` ends the job
+ * as `child_crashed`.
  */
 async function readAnswer(stdout: Readable, progress: (share: number) => void): Promise<Answer | null> {
   let answer: Answer | null = null;

@@ -4,8 +4,8 @@ import { ArchiveError } from '@drydock/archive';
 import { JobProblem, type JobProblemView } from './job-protocol';
 
 /**
- * The least time between two reports of progress. The time is short enough for people who watch, and long enough to
- * keep the pipe from filling.
+ * The least time between two reports of progress. It is short enough for people who watch, and long enough to keep the
+ * pipe from filling.
  */
 const progressMs = 100;
 const channelDescriptor = 3;
@@ -17,13 +17,14 @@ export interface ProgramContext {
 }
 
 /**
- * Turns an error into the code and the detail for the caller of the job. Null if the function does not know the error.
+ * Turns an error into the code and the detail that the job's caller gets. Returns null for an unknown error.
  */
 export type NameProblem = (error: unknown) => JobProblemView | null;
 
 /**
  * The body of a program that carries out one job. It reads its setup from stdin, writes its answer to stdout, and ends.
- * Refusals of an archive get the code `archive.<reason>`. Other codes are the program's own.
+ * A refusal of an archive gets the code `archive.<reason>`, and an unknown error the code `internal`. The program's own
+ * codes come from `nameProblem`.
  */
 export function runJobProgram(
   work: (setup: unknown, context: ProgramContext) => Promise<unknown>,
@@ -48,7 +49,7 @@ export function runJobProgram(
     .finally(() => process.exit(0));
 }
 
-/** Writes an event. Resolves once it is written, because the exit would cut an answer that the pipe cannot hold. */
+/** Writes an event. Resolves once it is written: an exit before that would cut off an answer larger than the pipe. */
 function say(event: object): Promise<void> {
   return new Promise((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
 }

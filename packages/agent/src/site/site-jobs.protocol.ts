@@ -3,8 +3,8 @@ import { loadFindingsSchema } from '../database/load-findings';
 import { releaseIdSchema } from './protocol';
 
 /**
- * The roots of a site's archive. `folder` has the attributes of the folder of the files itself. Archives of earlier
- * versions do not have this root.
+ * The roots of a site's archive. `folder` holds the attributes of the folder that contains the site's files. Archives
+ * of earlier versions do not have this root.
  */
 export const archiveRoots = { files: 'files', database: 'database', folder: 'folder' } as const;
 
@@ -21,7 +21,7 @@ const keysSchema = z.strictObject({
 const id = z.string().min(1).max(200);
 const mac = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** An archive as Drydock has recorded it. Its objects are sent over the channel, by its position in the list. */
+/** An archive as Drydock has recorded it. The job asks for its objects by the archive's position in the list. */
 const expectedArchiveSchema = z.strictObject({ archive_id: id, manifest_mac: mac, keys: keysSchema });
 /** The site and the organisation that the archives belong to. In a drill the archives are loaded into another site. */
 const originSchema = z.strictObject({ site_id: id, organisation_id: id });
@@ -109,7 +109,7 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     spec: packSpecSchema,
     files_dir: z.string(),
     /**
-     * The folder in which the host keeps the releases. An absolute link of the site may lead to this folder, although
+     * The folder in which the agent keeps the releases. An absolute link of the site may lead to this folder, although
      * the folder has another name in the box.
      */
     releases_dir: z.string(),
