@@ -74,8 +74,8 @@ export const listAuditLog = endpoint({
 
 /**
  * The meaning of each type of event. The service that runs a workflow sends the types `workflow.*`, each when the
- * workflow reaches the state that the type describes. The keys service itself disables a webhook, with the type
- * `webhook.disable`. Every other type is the action of a call that was carried out at once.
+ * workflow reaches the state that the type describes. `webhook.disable` comes from the keys service itself, without a
+ * call. Every other type is the action of a call that was carried out at once.
  */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',
@@ -131,7 +131,7 @@ export function typesMeant(list: string): EventType[] | null {
   return named.some((types) => types.length === 0) ? null : [...new Set(named.flat())];
 }
 
-/** How long an event can be read. */
+/** The days for which an event can be read. */
 export const eventDays = 30;
 
 export const eventSchema = z
