@@ -121,7 +121,7 @@ export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promis
   return row ?? null;
 }
 
-/** The caller has locked the key's row. */
+/** Stores a change of a key. The caller has locked the key's row. */
 export async function changeApiKey(
   tx: Tx,
   keyId: string,
