@@ -16,7 +16,6 @@ import * as apiKeys from './keys/api-keys';
 import * as events from './keys/events';
 import * as orgs from './keys/orgs';
 import * as webhooks from './keys/webhooks';
-import * as workflows from './keys/workflows';
 import type { EndpointDefinition } from './platform/endpoint';
 import * as quotas from './platform/quotas';
 
@@ -39,7 +38,6 @@ export const endpoints: readonly EndpointDefinition[] = [
   apiKeys,
   orgs,
   events,
-  workflows,
   webhooks,
   sites,
   backups,

@@ -1,5 +1,4 @@
-import type { EventType } from '@drydock/contracts/keys/events';
-import type { WorkflowSummary } from '@drydock/contracts/keys/workflows';
+import type { EventType, WorkflowSummary } from '@drydock/contracts/keys/events';
 import { timeOfId } from '@drydock/contracts/platform/values';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
