@@ -7,10 +7,15 @@ import { closeServer, listen } from '@drydock/service/http';
 import { createLog } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import { type ControlClient, createControlClient } from '../src/control/control-client';
-import { type ControlProtocol, changeFields, changeSchema } from '../src/control/control-protocol';
+import {
+  type ControlProtocol,
+  changeFields,
+  changeSchema,
+  commonStatuses,
+  HostError,
+} from '../src/control/control-protocol';
 import { controlRoutesOf, type Hosted, ok } from '../src/control/control-routes';
 import { createControlServer } from '../src/control/control-server';
-import { commonStatuses, HostError } from '../src/host/host-error';
 import { admitFence, Changes, Ledger } from '../src/jobs/changes';
 import { jobRoutesOf } from '../src/jobs/job-routes';
 import { type AnyJobKind, Jobs } from '../src/jobs/jobs';

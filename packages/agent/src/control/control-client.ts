@@ -4,12 +4,13 @@ import type { Duplex } from 'node:stream';
 import { signInternalToken, tokenKey } from '@drydock/service/access';
 import { Client, Pool } from 'undici';
 import { z } from 'zod';
-import { type CommonCode, HostError } from '../host/host-error';
 import {
   type Call,
   type Change,
+  type CommonCode,
   type ControlProtocol,
   channelProtocol,
+  HostError,
   refusalSchema,
   splitCall,
 } from './control-protocol';

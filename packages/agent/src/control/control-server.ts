@@ -12,8 +12,7 @@ import {
 import { createHttpServer } from '@drydock/service/http';
 import type { Log } from '@drydock/service/telemetry';
 import { z } from 'zod';
-import { HostError } from '../host/host-error';
-import { type ControlProtocol, channelProtocol } from './control-protocol';
+import { type ControlProtocol, channelProtocol, HostError } from './control-protocol';
 import type { ChannelRoute, ControlAnswer, ControlRoute } from './control-routes';
 
 /** The longest body is the specification of a job over a long chain of archives. It stays below this limit. */

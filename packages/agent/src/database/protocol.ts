@@ -1,8 +1,7 @@
 import { majorSchema } from '@drydock/contracts/databases/major';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
-import { type ControlProtocol, changeFields } from '../control/control-protocol';
-import { commonStatuses, HostError } from '../host/host-error';
+import { type ControlProtocol, changeFields, commonStatuses, HostError } from '../control/control-protocol';
 import { loadFindingsSchema } from './load-findings';
 
 const databaseHostStatuses = {

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { HostError } from '../host/host-error';
+import { HostError } from '../control/control-protocol';
 import { Changes, Ledger } from './changes';
 
 let folder: string;

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';
 import { readIfThere, writeDurably } from '@drydock/process';
-import type { Change, ChangeName } from '../control/control-protocol';
-import { HostError } from '../host/host-error';
+import { type Change, type ChangeName, HostError } from '../control/control-protocol';
 import { SerialQueue } from '../host/serial-queue';
 
 /** A digest of a request. The schemas put the fields into one order, so equal requests have equal text. */

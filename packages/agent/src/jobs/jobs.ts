@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Log } from '@drydock/service/telemetry';
 import type { z } from 'zod';
-import { HostError } from '../host/host-error';
+import { HostError } from '../control/control-protocol';
 import { SerialQueue } from '../host/serial-queue';
 import { FairPlaces } from './fair-places';
 import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';

@@ -1,8 +1,7 @@
 import { siteDatabaseSchema } from '@drydock/contracts/hosting/sites';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
-import { type ControlProtocol, changeFields } from '../control/control-protocol';
-import { commonStatuses, HostError } from '../host/host-error';
+import { type ControlProtocol, changeFields, commonStatuses, HostError } from '../control/control-protocol';
 
 const siteHostStatuses = {
   ...commonStatuses,
