@@ -14,7 +14,7 @@ import { jobKind } from './jobs';
  * bytes it had.
  */
 const program = `
-const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/job-program.js'))});
+const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/child-job.js'))});
 const { remoteArchives } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/archive-channel.js'))});
 runJobProgram(async ({ names, end }, { openChannel, progress }) => {
   const archives = remoteArchives(openChannel());
@@ -33,7 +33,7 @@ runJobProgram(async ({ names, end }, { openChannel, progress }) => {
 
 /** A child's program: answers with a text of the given length. */
 const talker = `
-const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/job-program.js'))});
+const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/child-job.js'))});
 runJobProgram(async ({ length }) => 'x'.repeat(length), () => null);
 `;
 
