@@ -8,8 +8,8 @@ import { z } from 'zod';
 import { JobProblem, type JobProblemView, jobProblemSchema } from './job-protocol';
 
 /*
- * Both ends of a job in a child process. The agent writes the setup to the child's stdin as one JSON document. The child
- * writes its reports of progress and its answer to stdout, each as one line of JSON in a form of `eventSchema`.
+ * Both ends of a job in a child process. The agent writes the setup to the child's stdin as one JSON document. The
+ * child writes its reports of progress and its answer to stdout, each as one line of JSON in a form of `eventSchema`.
  * Descriptor 3 is the channel, if the kind of job has one.
  */
 
@@ -94,8 +94,8 @@ export async function runChildJob<Result>({
 type Answer = { result: unknown } | { problem: z.infer<typeof jobProblemSchema> };
 
 /**
- * The last answer of the program; null if it sent none. Throws `child_crashed` for a line of JSON in any other form than
- * those of `eventSchema`.
+ * The last answer of the program; null if it sent none. Throws `child_crashed` for a line of JSON in a form that
+ * `eventSchema` does not have.
  */
 async function readAnswer(stdout: Readable, progress: (share: number) => void): Promise<Answer | null> {
   let answer: Answer | null = null;

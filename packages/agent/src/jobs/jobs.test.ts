@@ -120,7 +120,7 @@ test('a job of a newer claim first ends the job of an older claim, and an older 
   await expect(cancelJob(host.client, id, 'new', { fence: '5' })).rejects.toMatchObject({ code: 'stale_fence' });
 });
 
-test('of two jobs for one place the earlier ends first, also under one claim; jobs for other places go on', async () => {
+test('of two jobs with one lock the earlier ends first, also under one claim; jobs with other locks go on', async () => {
   await submit('a', { lock: 'release-1' });
   await submit('b', { lock: 'release-2' });
   await untilState('a', 'running');
@@ -130,7 +130,7 @@ test('of two jobs for one place the earlier ends first, also under one claim; jo
   expect(await readJob(host.client, id, 'b')).toMatchObject({ state: 'running' });
 });
 
-test('a cancelled job has stopped when the cancellation is answered, and an ended one stays as it ended', async () => {
+test('a cancelled job has stopped when the cancellation is answered, and an ended job keeps its end', async () => {
   await submit('one');
   await untilState('one', 'running');
   expect(await cancelJob(host.client, id, 'one', { fence: '5' })).toMatchObject({ state: 'cancelled' });

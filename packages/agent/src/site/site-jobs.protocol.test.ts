@@ -1,4 +1,4 @@
-import { SkippedPaths } from './skipped-paths';
+import { SkippedPaths } from './site-jobs.protocol';
 
 const reason = 'a socket or a device';
 const collect = (paths: Iterable<string>): SkippedPaths['result'] => {
