@@ -120,7 +120,7 @@ test('a job of a newer claim first ends the job of an older claim, and an older 
   await expect(cancelJob(host.client, id, 'new', { fence: '5' })).rejects.toMatchObject({ code: 'stale_fence' });
 });
 
-test('of two jobs with one lock the earlier ends first, also under one claim; jobs with other locks go on', async () => {
+test('of two jobs with one lock the earlier ends first, also under one claim; other locks do not matter', async () => {
   await submit('a', { lock: 'release-1' });
   await submit('b', { lock: 'release-2' });
   await untilState('a', 'running');
