@@ -31,7 +31,7 @@ async function dump(): Promise<string> {
   return texts.flatMap((rows) => rows.map(({ row }) => row)).join('\n');
 }
 
-test('a repeat answers the same token and makes no second key; the database never holds the token', async () => {
+test('a repeat answers the same token and mints nothing; the database has no token or Idempotency-Key', async () => {
   const key = `retry-${randomUUID()}`;
   const first = await post(key, { name: 'replayed', scopes: ['sites.view'] });
   const again = await post(key, { scopes: ['sites.view'], name: 'replayed' });

@@ -273,7 +273,7 @@ test('an absent receiver is tried for three days with growing pauses; once back,
   expect(receiver.at(pathOf(webhook)).map(({ id }) => id)).toEqual(events.map(({ id }) => id));
 });
 
-test('a webhook that is off keeps no new events; on again, the pending events are sent in order', async () => {
+test('a webhook that is off gets nothing and keeps no new event; on again, pending events come in order', async () => {
   const webhook = await create({ event_types: ['workflow.*'] });
   const waiting = [turn('/v1/sites/c'), turn('/v1/sites/c'), turn('/v1/sites/d')];
   await happen(waiting);
