@@ -29,8 +29,8 @@ const isEndpoint = (value: unknown): value is EndpointDefinition =>
   'permissions' in value;
 
 /**
- * Every endpoint behind the gateway. The gateway routes with this list, OpenAPI is made from it in this order, and tests
- * prove that each endpoint is mounted exactly once.
+ * Every endpoint behind the gateway. The gateway routes with this list, and tests prove that each endpoint is mounted
+ * exactly once. OpenAPI has the endpoints in this order.
  */
 export const endpoints: readonly EndpointDefinition[] = [
   agencyBoards,

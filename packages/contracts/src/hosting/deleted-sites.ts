@@ -129,4 +129,5 @@ export const deletedSiteWorkflows = workflowEndpoints({
   view: 'sites.view',
   listSummary: 'What was and is being done to bring it back, newest first',
   abandonSummary: 'Staff: give up a workflow that needs attention; the record can be restored again',
+  tags,
 });

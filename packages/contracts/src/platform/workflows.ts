@@ -97,6 +97,7 @@ export const workflowEndpoints = <
   view,
   listSummary,
   abandonSummary,
+  tags = ['Workflows'],
 }: {
   noun: Noun;
   service: ServiceName;
@@ -106,8 +107,9 @@ export const workflowEndpoints = <
   view: Permission;
   listSummary: string;
   abandonSummary: string;
+  tags?: readonly string[];
 }) => {
-  const one = { service, params: { ...params, workflowId }, tags: ['Workflows'] } as const;
+  const one = { service, params: { ...params, workflowId }, tags } as const;
   const decision = {
     ...one,
     method: 'POST',
