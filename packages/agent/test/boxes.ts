@@ -7,10 +7,15 @@ import { closeServer, listen } from '@drydock/service/http';
 import { createLog } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import { type ControlClient, createControlClient } from '../src/control/control-client';
-import { type ControlProtocol, changeFields, changeSchema } from '../src/control/control-protocol';
+import {
+  type ControlProtocol,
+  changeFields,
+  changeSchema,
+  commonStatuses,
+  HostError,
+} from '../src/control/control-protocol';
 import { controlRoutesOf, type Hosted, ok } from '../src/control/control-routes';
 import { createControlServer } from '../src/control/control-server';
-import { commonStatuses, HostError } from '../src/host/host-error';
 import { admitFence, Changes, Ledger } from '../src/jobs/changes';
 import { jobRoutesOf } from '../src/jobs/job-routes';
 import { type AnyJobKind, Jobs } from '../src/jobs/jobs';
@@ -45,7 +50,7 @@ export interface BoxHost {
     url?: string;
     deadlineMs?: number;
   }): ControlClient;
-  /** Sends a call with a token that is made as `signed` says, and with an unchanged body. */
+  /** Sends a call whose token is bound to the path and body in `signed` in place of those that are sent. */
   send(
     method: string,
     callPath: string,
@@ -55,14 +60,14 @@ export interface BoxHost {
 }
 
 interface BoxOptions {
-  /** The kinds of job of the host. */
+  /** The kinds of job that the agent offers. */
   kinds?: Record<string, AnyJobKind>;
-  /** The folder of an earlier host. By default the host has a new folder, which is removed with the host. */
+  /** The folder of an earlier agent. By default the agent has a new folder, which is removed when it closes. */
   folder?: string;
   now?: () => Date;
 }
 
-/** Starts a minimal host with a real server and a real client. */
+/** Starts a minimal agent with a real server and a real client. */
 export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions = {}): Promise<BoxHost> {
   const folder = kept ?? (await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-')));
   const secret = randomBytes(32).toString('hex');

@@ -2,28 +2,24 @@ import * as agencyBoards from './agency/agency-boards';
 import * as agencyCards from './agency/agency-cards';
 import * as computeServers from './compute/compute-servers';
 import * as computeSnapshots from './compute/compute-snapshots';
-import * as computeWorkflows from './compute/compute-workflows';
 import * as databaseBackups from './databases/database-backups';
 import * as databaseUpgrades from './databases/database-upgrades';
-import * as databaseWorkflows from './databases/database-workflows';
 import * as databases from './databases/databases';
 import * as backups from './hosting/backups';
 import * as deletedSites from './hosting/deleted-sites';
 import * as offsite from './hosting/offsite';
 import * as siteApp from './hosting/site-app';
 import * as siteDomain from './hosting/site-domain';
-import * as siteWorkflows from './hosting/site-workflows';
 import * as sites from './hosting/sites';
 import * as vendorSnapshots from './hosting/vendor-snapshots';
 import * as apiKeys from './keys/api-keys';
 import * as events from './keys/events';
 import * as orgs from './keys/orgs';
 import * as webhooks from './keys/webhooks';
-import * as workflows from './keys/workflows';
 import type { EndpointDefinition } from './platform/endpoint';
 import * as quotas from './platform/quotas';
 
-/** Whether an exported value is an endpoint. The files also export schemas. */
+/** Whether an exported value is an endpoint. The files also export schemas and groups of endpoints. */
 const isEndpoint = (value: unknown): value is EndpointDefinition =>
   typeof value === 'object' &&
   value !== null &&
@@ -33,8 +29,8 @@ const isEndpoint = (value: unknown): value is EndpointDefinition =>
   'permissions' in value;
 
 /**
- * Every endpoint behind the gateway. The gateway routes with this list, OpenAPI is made from it, and tests prove that
- * each endpoint is mounted exactly once.
+ * Every endpoint behind the gateway. The gateway routes with this list, and tests prove that each endpoint is mounted
+ * exactly once. OpenAPI has the endpoints in this order.
  */
 export const endpoints: readonly EndpointDefinition[] = [
   agencyBoards,
@@ -42,22 +38,22 @@ export const endpoints: readonly EndpointDefinition[] = [
   apiKeys,
   orgs,
   events,
-  workflows,
   webhooks,
   sites,
   backups,
   offsite,
   siteApp,
   siteDomain,
-  siteWorkflows,
+  sites.siteWorkflows,
   vendorSnapshots,
   deletedSites,
+  deletedSites.deletedSiteWorkflows,
   computeServers,
   computeSnapshots,
-  computeWorkflows,
+  computeServers.serverWorkflows,
   databases,
   databaseBackups,
   databaseUpgrades,
-  databaseWorkflows,
+  databases.databaseWorkflows,
   quotas,
-].flatMap((domain) => Object.values(domain).filter(isEndpoint));
+].flatMap((group) => Object.values(group).filter(isEndpoint));

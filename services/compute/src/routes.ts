@@ -1,6 +1,5 @@
 import * as computeServers from '@drydock/contracts/compute/compute-servers';
 import * as computeSnapshots from '@drydock/contracts/compute/compute-snapshots';
-import * as computeWorkflows from '@drydock/contracts/compute/compute-workflows';
 import { type Route, route } from '@drydock/service/http';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import type { HandlerContext } from './context/context';
@@ -21,6 +20,8 @@ import { deleteSnapshot } from './snapshots/delete-snapshot';
 import { getSnapshot, listSnapshots } from './snapshots/list-snapshots';
 import { preflightRollback, rollBackServer } from './snapshots/roll-back-server';
 import { takeSnapshot } from './snapshots/take-snapshot';
+
+const { serverWorkflows } = computeServers;
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeServers.listComputeServers, listServers(context)),
@@ -43,12 +44,9 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeSnapshots.deleteServerSnapshot, deleteSnapshot(context)),
   route(computeSnapshots.rollBackComputeServer, rollBackServer(context)),
   route(computeSnapshots.preflightComputeServerRollback, preflightRollback(context)),
-  route(
-    computeWorkflows.listServerWorkflows,
-    listWorkflows(serverParent(context), computeWorkflows.listServerWorkflows),
-  ),
-  route(computeWorkflows.getServerWorkflow, getWorkflow(serverParent(context))),
-  route(computeWorkflows.watchServerWorkflow, watchWorkflow(serverParent(context))),
-  route(computeWorkflows.retryServerWorkflow, retryWorkflow(serverParent(context))),
-  route(computeWorkflows.abandonServerWorkflow, abandonWorkflow(serverParent(context))),
+  route(serverWorkflows.list, listWorkflows(serverParent(context), serverWorkflows.list)),
+  route(serverWorkflows.get, getWorkflow(serverParent(context))),
+  route(serverWorkflows.watch, watchWorkflow(serverParent(context))),
+  route(serverWorkflows.retry, retryWorkflow(serverParent(context))),
+  route(serverWorkflows.abandon, abandonWorkflow(serverParent(context))),
 ];

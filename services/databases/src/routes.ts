@@ -1,6 +1,5 @@
 import * as databaseBackups from '@drydock/contracts/databases/database-backups';
 import * as databaseUpgrades from '@drydock/contracts/databases/database-upgrades';
-import * as databaseWorkflows from '@drydock/contracts/databases/database-workflows';
 import * as databases from '@drydock/contracts/databases/databases';
 import * as quotas from '@drydock/contracts/platform/quotas';
 import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
@@ -15,6 +14,8 @@ import { deleteDatabase, preflightDeletion } from './lifecycle/delete-database';
 import { preflightRestore, restoreDatabase } from './restores/restore-database';
 import { preflightUpgrade, upgradeDatabase } from './upgrades/upgrade-database';
 import { abandoned } from './workflows';
+
+const { databaseWorkflows } = databases;
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databases.getDatabaseCatalogue, getCatalogue(context)),
@@ -33,12 +34,9 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databaseBackups.preflightDatabaseBackupRestore, preflightRestore(context)),
   route(databaseUpgrades.upgradeDatabase, upgradeDatabase(context)),
   route(databaseUpgrades.preflightDatabaseUpgrade, preflightUpgrade(context)),
-  route(
-    databaseWorkflows.listDatabaseWorkflows,
-    listWorkflows(databaseParent(context), databaseWorkflows.listDatabaseWorkflows),
-  ),
-  route(databaseWorkflows.getDatabaseWorkflow, getWorkflow(databaseParent(context))),
-  route(databaseWorkflows.watchDatabaseWorkflow, watchWorkflow(databaseParent(context))),
-  route(databaseWorkflows.retryDatabaseWorkflow, retryWorkflow(databaseParent(context))),
-  route(databaseWorkflows.abandonDatabaseWorkflow, abandonWorkflow(databaseParent(context), abandoned)),
+  route(databaseWorkflows.list, listWorkflows(databaseParent(context), databaseWorkflows.list)),
+  route(databaseWorkflows.get, getWorkflow(databaseParent(context))),
+  route(databaseWorkflows.watch, watchWorkflow(databaseParent(context))),
+  route(databaseWorkflows.retry, retryWorkflow(databaseParent(context))),
+  route(databaseWorkflows.abandon, abandonWorkflow(databaseParent(context), abandoned)),
 ];

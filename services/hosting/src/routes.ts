@@ -3,7 +3,6 @@ import * as deletedSites from '@drydock/contracts/hosting/deleted-sites';
 import * as offsite from '@drydock/contracts/hosting/offsite';
 import * as siteApp from '@drydock/contracts/hosting/site-app';
 import * as siteDomain from '@drydock/contracts/hosting/site-domain';
-import * as siteWorkflows from '@drydock/contracts/hosting/site-workflows';
 import * as sites from '@drydock/contracts/hosting/sites';
 import * as vendorSnapshots from '@drydock/contracts/hosting/vendor-snapshots';
 import * as quotas from '@drydock/contracts/platform/quotas';
@@ -32,6 +31,9 @@ import {
   takeVendorSnapshot,
 } from './vendor-snapshots/request-vendor-work';
 
+const { siteWorkflows } = sites;
+const { deletedSiteWorkflows } = deletedSites;
+
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(sites.listSites, listSites(context)),
   route(sites.createSite, createSite(context)),
@@ -59,23 +61,20 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(siteApp.preflightSiteAppRestart, preflightRestart(context)),
   route(siteDomain.getSiteDomain, getSiteDomain(context)),
   route(siteDomain.proveSiteDomain, proveSiteDomain(context)),
-  route(siteWorkflows.listSiteWorkflows, listWorkflows(siteParent(context), siteWorkflows.listSiteWorkflows)),
-  route(siteWorkflows.getSiteWorkflow, getWorkflow(siteParent(context))),
-  route(siteWorkflows.watchSiteWorkflow, watchWorkflow(siteParent(context))),
-  route(siteWorkflows.retrySiteWorkflow, retryWorkflow(siteParent(context))),
-  route(siteWorkflows.abandonSiteWorkflow, abandonWorkflow(siteParent(context))),
+  route(siteWorkflows.list, listWorkflows(siteParent(context), siteWorkflows.list)),
+  route(siteWorkflows.get, getWorkflow(siteParent(context))),
+  route(siteWorkflows.watch, watchWorkflow(siteParent(context))),
+  route(siteWorkflows.retry, retryWorkflow(siteParent(context))),
+  route(siteWorkflows.abandon, abandonWorkflow(siteParent(context))),
   route(deletedSites.listDeletedSites, listDeletedSites(context)),
   route(deletedSites.getDeletedSite, getDeletedSite(context)),
   route(deletedSites.restoreDeletedSite, restoreDeletedSite(context)),
   route(deletedSites.preflightDeletedSiteRestore, preflightDeletedSite(context)),
-  route(
-    deletedSites.listDeletedSiteWorkflows,
-    listWorkflows(deletedSiteParent(context), deletedSites.listDeletedSiteWorkflows),
-  ),
-  route(deletedSites.getDeletedSiteWorkflow, getWorkflow(deletedSiteParent(context))),
-  route(deletedSites.watchDeletedSiteWorkflow, watchWorkflow(deletedSiteParent(context))),
-  route(deletedSites.retryDeletedSiteWorkflow, retryWorkflow(deletedSiteParent(context))),
-  route(deletedSites.abandonDeletedSiteWorkflow, abandonWorkflow(deletedSiteParent(context))),
+  route(deletedSiteWorkflows.list, listWorkflows(deletedSiteParent(context), deletedSiteWorkflows.list)),
+  route(deletedSiteWorkflows.get, getWorkflow(deletedSiteParent(context))),
+  route(deletedSiteWorkflows.watch, watchWorkflow(deletedSiteParent(context))),
+  route(deletedSiteWorkflows.retry, retryWorkflow(deletedSiteParent(context))),
+  route(deletedSiteWorkflows.abandon, abandonWorkflow(deletedSiteParent(context))),
   route(vendorSnapshots.getSiteVendorSnapshots, getVendorSnapshots(context)),
   route(vendorSnapshots.takeSiteVendorSnapshot, takeVendorSnapshot(context)),
   route(vendorSnapshots.restoreSiteVendorSnapshot, restoreVendorSnapshot(context)),

@@ -10,7 +10,7 @@ import type { KeySecrets } from './secrets/api-key.secret';
 export interface Bootstrapped {
   org_id: string;
   key_id: string;
-  /** The token. It is shown only once, here. */
+  /** Only this result has the token. Nobody can read it again. */
   token: string;
 }
 

@@ -35,7 +35,7 @@ const counts = () =>
     'SELECT (SELECT count(*) FROM orgs) AS orgs, (SELECT count(*) FROM api_keys) AS keys, (SELECT count(*) FROM audit_log) AS entries',
   );
 
-test('the command makes an organisation with every permission and a key that may mint the next ones, once', async () => {
+test('the command makes an organisation with every permission, and its first key, once', async () => {
   const first = await bootstrap('--json', '--name', 'Acme');
   expect([first.code, first.stderr]).toEqual([0, '']);
   const { org_id, key_id, token } = JSON.parse(first.stdout) as Record<'org_id' | 'key_id' | 'token', string>;
@@ -54,7 +54,7 @@ test('the command makes an organisation with every permission and a key that may
   expect([rescue.org_id, (await api.callerOf(rescue.token)).scopes]).toEqual([org_id, permissions]);
 });
 
-test('five at once make one organisation', async () => {
+test('five commands at once make one organisation', async () => {
   const outcomes = await Promise.allSettled(Array.from({ length: 5 }, () => api.bootstrap({ name: 'Race' })));
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   for (const outcome of outcomes)
@@ -62,7 +62,7 @@ test('five at once make one organisation', async () => {
   expect(await api.rows(`SELECT FROM orgs WHERE name = 'Race'`)).toHaveLength(1);
 });
 
-test('people get lines, and a name that is none is refused', async () => {
+test('without --json people get lines of text; an empty name and an unknown option are refused', async () => {
   const { code, stdout } = await bootstrap('--name', 'People');
   expect([code, /^token +dd_live_\w+$/m.test(stdout)]).toEqual([0, true]);
   expect((await bootstrap('--name', '')).code).toBe(1);

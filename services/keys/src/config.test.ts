@@ -26,7 +26,7 @@ it('the secrets of the services and the peppers are read once, and refused when 
   expect(() => readServerConfig({ ...environment, TOKEN_PEPPERS: `{"0":"${secret}"}` })).toThrow('TOKEN_PEPPERS');
 });
 
-it('the worker, which calls addresses of customers’ choice, holds nothing but its database and what it signs with', () => {
+it('the worker, which calls customers’ addresses, holds no secret but its database’s and the webhooks’', () => {
   const isSecret = (name: string) => /SECRET|PEPPER|URL/.test(name);
   expect(Object.keys(workerShape).filter(isSecret)).toEqual(['DATABASE_URL', 'WEBHOOK_SECRET']);
 });

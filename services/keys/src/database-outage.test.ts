@@ -43,7 +43,7 @@ const outages: Readonly<Record<string, (url: URL) => void>> = {
 
 const cases = Object.keys(outages).flatMap((outage) => Object.keys(queries).map((query) => [outage, query] as const));
 
-test.each(cases)('%s: %s says that the database is unavailable, and not that we have a bug', async (outage, query) => {
+test.each(cases)('%s: %s fails as unavailable, and not as an unknown error', async (outage, query) => {
   const url = new URL(api.postgres.url);
   outages[outage]?.(url);
   const database = openDatabase(url.href, { max: 1 });
@@ -53,7 +53,7 @@ test.each(cases)('%s: %s says that the database is unavailable, and not that we 
   expect(classifyDatabaseError(error)).toBe('unavailable');
 });
 
-test('each of its sessions has a limit for a statement, for a lock and for an idle transaction', async () => {
+test('each session has time limits for a statement, a lock and an idle transaction', async () => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
   const database = openDatabase(api.postgres.url, { max: 1 });
   const limits = await database

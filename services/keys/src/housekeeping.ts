@@ -23,8 +23,8 @@ export interface Housekeeping {
 }
 
 /**
- * Runs housekeeping on a timer, because the keys service has no schedules. After a crash, the next round does the
- * missed work.
+ * Runs housekeeping on a timer, because the keys service runs no workflows and so has no schedules. After a crash, the
+ * next round does the missed work.
  */
 export function createHousekeeping(database: KeysDatabase, log: Log, everyMs = 60_000): Housekeeping {
   let timer: NodeJS.Timeout | undefined;

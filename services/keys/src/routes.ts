@@ -2,7 +2,6 @@ import * as apiKeys from '@drydock/contracts/keys/api-keys';
 import * as events from '@drydock/contracts/keys/events';
 import * as orgs from '@drydock/contracts/keys/orgs';
 import * as webhooks from '@drydock/contracts/keys/webhooks';
-import * as workflows from '@drydock/contracts/keys/workflows';
 import { type Route, route } from '@drydock/service/http';
 import { revokeApiKey, updateApiKey } from './api-keys/change-api-key';
 import { getApiKey, getMe, listApiKeys, listPermissions } from './api-keys/list-api-keys';
@@ -32,8 +31,8 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(events.listEvents, listEvents(context)),
   route(events.watchEvents, watchEvents(context)),
   route(events.getEvent, getEvent(context)),
-  route(workflows.listWorkflows, listWorkflows(context)),
-  route(workflows.getWorkflow, getWorkflow(context)),
+  route(events.listWorkflows, listWorkflows(context)),
+  route(events.getWorkflow, getWorkflow(context)),
   route(webhooks.listWebhooks, manage.listWebhooks(context)),
   route(webhooks.createWebhook, manage.createWebhook(context)),
   route(webhooks.getWebhook, manage.getWebhook(context)),

@@ -53,15 +53,15 @@ export interface ArchiveWanted<Spec> {
 /** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
 export interface DatabaseHostClient {
   /**
-   * The majors, of any engine, whose programs the host has. A host of an earlier version lists none, because it has
-   * only Postgres.
+   * The majors whose programs the agent has. Callers assume that every agent has those of Postgres. An agent of an
+   * earlier version does not know this call, and the list is then empty.
    */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
   /** Throws `unknown_database` also for a database whose creation has not finished. */
   readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
   destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
-  /** With a trial, the schema is created in an empty instance of the new major. */
+  /** Checks an upgrade beforehand. `withTrial` also creates the schema in an empty instance of `toMajor`. */
   precheck(
     databaseId: string,
     wanted: { toMajor: Major; withTrial: boolean },
@@ -76,7 +76,7 @@ export interface DatabaseHostClient {
   ): Promise<void>;
   compare(databaseId: string, wanted: StageWanted, claim: Claim): Promise<UpgradeComparison>;
   blockWrites(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
-  /** The point of no return; see switch-over.ts. */
+  /** The point of no return; see switch-over.ts of the database agent. */
   cutover(databaseId: string, upgradeId: string, claim: Claim): Promise<CutoverAnswer>;
   restOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   retireOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
@@ -95,7 +95,7 @@ export interface DatabaseHostClient {
   close(): Promise<void>;
 }
 
-/** The calls of a reader. A reader has a separate secret, with which the host accepts no change. */
+/** The calls of a reader. A reader has a separate secret, with which the agent accepts no change. */
 export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
 
 /**
@@ -124,7 +124,7 @@ export function createDatabaseHostReaderClient({ url, secret }: ControlAddress):
 }
 
 /**
- * The typed client of a database host's control protocol. Every method throws {@link DatabaseHostError}, for the
+ * The typed client of the database agent's control protocol. Every method throws {@link DatabaseHostError}, for the
  * reasons that `createControlClient` lists.
  */
 export function createDatabaseHostClient(address: ControlAddress): DatabaseHostClient {

@@ -18,7 +18,6 @@ import {
   siteDescriptionSchema,
   siteHostProtocol,
 } from '../site/protocol';
-
 import {
   type CountRowsSpec,
   countRowsResultSchema,
@@ -47,15 +46,15 @@ export interface SiteHostClient {
   freezeSite(siteId: string, ttlMs: number, claim: Claim): Promise<FreezeAnswer>;
   thawSite(siteId: string, claim: Claim): Promise<void>;
   /**
-   * Switches from `expectedRelease` to the release. It succeeds at once if the site already uses the release. The site
-   * stays frozen.
+   * Switches the site from `expectedRelease` to `releaseId`, and leaves the site frozen. Succeeds at once if the site
+   * already uses `releaseId`.
    */
   switchRelease(
     siteId: string,
     move: { releaseId: string; expectedRelease: string },
     claim: Claim,
   ): Promise<SiteDescription>;
-  /** Sends a request to the site over HTTP and SQL, even while it is frozen. */
+  /** Requests `path` from the site and queries the site's database. Neither waits for the end of a freeze. */
   probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
   /**
@@ -69,28 +68,28 @@ export interface SiteHostClient {
    */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
   /**
-   * Packs a release into one archive, on the host. `archives` has the chain of archives to continue, the full archive
-   * first, and the archive to write. Throws a JobProblem in addition to the host's refusals.
+   * Packs a release into one archive, as a job. `archives` has the chain of archives to continue, the full archive
+   * first, and the archive to write. Throws a JobProblem in addition to the agent's refusals.
    */
   pack(siteId: string, spec: PackSpec, archives: ServedArchives, watch: Watch): Promise<PackResult>;
   /**
-   * Makes a complete release from a chain of archives, on the host. The release appears once all of it is on disk.
-   * Throws a JobProblem in addition to the host's refusals.
+   * Makes a complete release from a chain of archives, as a job. The release appears once all of it is on disk. Throws
+   * a JobProblem in addition to the agent's refusals.
    */
   stage(siteId: string, spec: StageSpec, archives: ServedArchives, watch: Watch): Promise<StageResult>;
   /**
-   * The number of rows in a table of the current release; null if there is no such table. Throws a JobProblem in
-   * addition to the host's refusals.
+   * Counts the rows of a table of the current release, as a job. Null if there is no such table. Throws a JobProblem in
+   * addition to the agent's refusals.
    */
   countRows(siteId: string, spec: CountRowsSpec, claim: Claim): Promise<number | null>;
   close(): Promise<void>;
 }
 
-/** The calls of a reader. A reader has a separate secret, with which the host accepts no change. */
+/** The calls of a reader. A reader has a separate secret, with which the agent accepts no change. */
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
-  /** The databases that new sites can have on the host. */
+  /** The engines that a new site can choose on the agent's machine. */
   readDatabases(signal?: AbortSignal): Promise<SiteDatabase[]>;
   close(): Promise<void>;
 }
@@ -102,15 +101,12 @@ export interface Watch {
 }
 
 /**
- * The time limit of a call. Destroying or staging while Postgres writes a checkpoint is slowest; up to 10 s were
+ * The time limit of a call. The slowest calls drop a database while Postgres writes a checkpoint; up to 10 s were
  * measured.
  */
 const deadlineMs = 30_000;
 
-/**
- * The client of a reader. Throws as the client of {@link createSiteHostClient} does, but never `readers_only_ask`,
- * because every call of a reader only reads.
- */
+/** The client of a reader. It throws as the client of {@link createSiteHostClient} does. */
 export function createSiteHostReaderClient({ url, secret }: ControlAddress): SiteHostReaderClient {
   const { ask, close } = createControlClient(siteHostProtocol, { url, secret, role: 'readers', deadlineMs });
   return {
@@ -123,8 +119,8 @@ export function createSiteHostReaderClient({ url, secret }: ControlAddress): Sit
 }
 
 /**
- * The typed client of a site host's control protocol. Every method throws {@link SiteHostError}, for the reasons that
- * `createControlClient` lists.
+ * The typed client of the site agent's control protocol. Every method throws {@link SiteHostError}, for the reasons
+ * that `createControlClient` lists.
  */
 export function createSiteHostClient(address: ControlAddress): SiteHostClient {
   const control = createControlClient(siteHostProtocol, { ...address, deadlineMs });

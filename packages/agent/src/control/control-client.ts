@@ -4,19 +4,20 @@ import type { Duplex } from 'node:stream';
 import { signInternalToken, tokenKey } from '@drydock/service/access';
 import { Client, Pool } from 'undici';
 import { z } from 'zod';
-import { type CommonCode, HostError } from '../host/host-error';
 import {
   type Call,
   type Change,
+  type CommonCode,
   type ControlProtocol,
   channelProtocol,
+  HostError,
   refusalSchema,
   splitCall,
 } from './control-protocol';
 
 /**
- * The workflow's claim. Every change carries the claim's fence, and the host refuses a fence that is older than the
- * newest fence it has seen.
+ * The workflow's claim. Every change carries the claim's fence. The agent refuses a fence that is lower than the
+ * highest it has seen.
  */
 export interface Claim {
   fence: string;
@@ -24,11 +25,11 @@ export interface Claim {
   signal?: AbortSignal;
 }
 
-/** The fields of a change besides the claim. */
+/** The fields of a change without those that come from the claim. */
 export type Wanted<Body extends Change> = Omit<Body, keyof Change>;
 
 interface Asked<Answer> {
-  /** The id of the site or database that the call is about, or null for a call about the host. */
+  /** The id of the site or database that the call is about, or null for a call about the agent itself. */
   id: string | null;
   answer: z.ZodType<Answer>;
 }
@@ -46,7 +47,7 @@ interface ClaimedChange<Answer> extends Asked<Answer> {
 export interface ControlClient {
   ask<Answer>(call: Call, question: Question<Answer>): Promise<Answer>;
   change<Answer>(call: Call, change: ClaimedChange<Answer>): Promise<Answer>;
-  /** Opens an upgraded connection, on which the host speaks first. */
+  /** Opens an upgraded connection. The caller sends nothing on it before the agent's first request. */
   connect(call: Call, question: { id: string; signal?: AbortSignal | undefined }): Promise<Socket>;
   close(): Promise<void>;
 }
@@ -65,10 +66,10 @@ export interface ControlAddress {
 export const nothing = z.undefined();
 
 /**
- * The caller's end of a host's control protocol. Throws the host's refusals with their codes. Throws `unreachable` if
- * the connection is lost, if no answer comes within `deadlineMs`, or if the answer does not follow the protocol. After
- * `unreachable` the host may or may not have made the change. The change may be sent again, because it is idempotent
- * under its fence. When the caller's signal aborts, its reason is thrown unchanged.
+ * The caller's end of an agent's control protocol. Throws the agent's refusals with their codes. Throws `unreachable`
+ * if the connection is lost, if no answer comes within `deadlineMs`, or if the answer does not follow the protocol.
+ * After `unreachable` the agent may or may not have made the change. The change may be sent again, because it is
+ * idempotent under its fence. When the caller's signal aborts, the signal's reason is thrown.
  */
 export function createControlClient<Code extends string>(
   protocol: ControlProtocol<Code>,

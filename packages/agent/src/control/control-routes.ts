@@ -13,7 +13,7 @@ export interface ControlRoute {
   method: string;
   /** A pattern whose groups are the ids in the path. */
   pattern: RegExp;
-  /** Throws a HostError, and a ZodError when the request does not follow the protocol. */
+  /** Throws a HostError for a refusal, and a ZodError if the request does not follow the protocol. */
   handle: (ids: readonly string[], body: unknown) => Promise<ControlAnswer>;
 }
 
@@ -27,7 +27,7 @@ export interface ChannelRoute {
 }
 
 /**
- * The sites or databases of a host. `change` finds a site or database, checks the fence, and runs the work after all
+ * The sites or databases of an agent. `change` finds a site or database, checks the fence, and runs the work after all
  * earlier changes of the same site or database.
  */
 export interface Hosted<Known> {
@@ -46,8 +46,8 @@ export const ok = (body: unknown): ControlAnswer => ({ status: 200, body });
 export const done: ControlAnswer = { status: 204 };
 
 /**
- * Returns the functions with which a host defines its control protocol, one line for each call. `{…}` in a call's path
- * stands for a second id. The handler gets that id last, and exactly as it was sent.
+ * Returns the functions with which an agent defines its routes, one line for each call. `{…}` in a call's path stands
+ * for a second id. The handler gets that id as its last argument and must validate it.
  */
 export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
   const route = (
@@ -63,7 +63,7 @@ export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
       ...(readerAnswer === undefined ? {} : { readerAnswer }),
     };
   };
-  /** Defines a read about the host as a whole. */
+  /** Defines a read that is about the agent itself, not about one site or database. */
   const hostRoute = (call: Call, handle: () => Promise<ControlAnswer>, readerAnswer: z.ZodType): ControlRoute => {
     const { method, path } = splitCall(call, things, null);
     return { method, pattern: new RegExp(`^${path}$`), handle, readerAnswer };

@@ -12,21 +12,20 @@ import {
 import { createHttpServer } from '@drydock/service/http';
 import type { Log } from '@drydock/service/telemetry';
 import { z } from 'zod';
-import { HostError } from '../host/host-error';
-import { type ControlProtocol, channelProtocol } from './control-protocol';
+import { type ControlProtocol, channelProtocol, HostError } from './control-protocol';
 import type { ChannelRoute, ControlAnswer, ControlRoute } from './control-routes';
 
-/** The limit suffices for the specification of a job over a long chain of archives. */
+/** The longest body is the specification of a job over a long chain of archives. It stays below this limit. */
 const bodyBytesMax = 1024 * 1024;
 
 export interface ControlOptions {
   protocol: Pick<ControlProtocol<string>, 'parties' | 'readers' | 'statuses'>;
   routes: readonly ControlRoute[];
-  /** The connections by which a host's jobs send requests to their caller. */
+  /** The route of the connections over which jobs ask their caller for archive objects. */
   channel?: ChannelRoute;
   /** The keys that verify the tokens of callers that change things. */
   keys: readonly KeyObject[];
-  /** The keys that verify the tokens of callers that only read. Without these keys the host accepts no readers. */
+  /** The keys that verify the tokens of callers that only read. Without these keys the agent accepts no readers. */
   readerKeys?: readonly KeyObject[] | undefined;
   log: Log;
   /** Rejects while this process cannot do its work. */
@@ -71,8 +70,8 @@ export function createControlServer({
   log,
   check,
 }: ControlOptions): Server {
-  // The numbers of used tokens are remembered separately for each audience, because each audience numbers its tokens
-  // itself.
+  // The ids of used tokens (`jti`) are remembered separately for each audience, because a caller numbers its tokens for
+  // each audience from the start.
   const [used, usedByReaders] = [rememberTokens(), rememberTokens()];
   const verify = (request: IncomingMessage, path: string): { claims: InternalClaims; isReader: boolean } => {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
@@ -137,7 +136,7 @@ export function createControlServer({
       .catch((error: unknown) => log.error({ err: error }, 'an answer could not be sent'));
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, sent: Buffer) => {
-    socket.on('error', () => undefined); // the code that reads or writes the socket gets its error too
+    socket.on('error', () => undefined); // without a listener an error would end the process
     if (!(socket instanceof Socket)) {
       socket.destroy();
       return;

@@ -31,7 +31,7 @@ test('a change is made, answered, and not made in the name of an older claim', a
   expect(await touch(10)).toBeUndefined();
 });
 
-test("a refusal of the host's own comes by its code, a failure without a word about its reason", async () => {
+test("a refusal keeps the agent's own code, and a failure does not reveal its reason", async () => {
   const call = () =>
     host.client.change('POST /put', { id: randomUUID(), claim: claim(1), fields: { text: 'a' }, answer });
   host.levers.put = () => Promise.reject(new BoxError('box_is_full', 'no more'));
@@ -40,7 +40,7 @@ test("a refusal of the host's own comes by its code, a failure without a word ab
   await expect(call()).rejects.toMatchObject({ code: 'internal', message: 'see the log' });
 });
 
-test('no answer within the deadline, and no host at all, are unreachable; an abort of the caller is its own', async () => {
+test('an agent without an answer in time is unreachable; an abort of the caller throws its own reason', async () => {
   const id = randomUUID();
   host.levers.put = never;
   const hasty = host.clientWith({ deadlineMs: 50 });
@@ -86,7 +86,7 @@ test('a token that was used is refused, and what it asks for is not done again',
   ]);
 });
 
-test('what is no call of the protocol is told so: another path, no JSON, another body, far too much', async () => {
+test('a request outside the protocol is refused with the reason: path, id, JSON, body or size', async () => {
   const touch = touchPath();
   const answerOf = async (callPath: string, body: string): Promise<unknown> => {
     const answered = await host.send('POST', callPath, { body });
@@ -105,7 +105,7 @@ test('what is no call of the protocol is told so: another path, no JSON, another
   expect((await fetch(`${host.url}/readyz`)).status).toBe(200);
 });
 
-test('who only asks is answered without a password, and changes nothing: not by its secret, not by its secret in the other role', async () => {
+test('a reader gets answers without a password and changes nothing, in neither role', async () => {
   const id = randomUUID();
   const everything = z.record(z.string(), z.string());
   const reader = host.clientWith({ secret: host.readerSecret, role: 'readers' });
@@ -121,7 +121,7 @@ test('who only asks is answered without a password, and changes nothing: not by 
   await Promise.all([reader.close(), pretender.close()]);
 });
 
-test('who only asks submits no job, and opens no channel to one', async () => {
+test('a reader submits no job, reads none, and opens no channel', async () => {
   const id = randomUUID();
   const job = { kind: 'any', spec: {}, fence: '1' };
   const status = async (method: string, rest: string, body: object | undefined, upgrade: boolean): Promise<number> => {

@@ -1,8 +1,7 @@
 import { majorSchema } from '@drydock/contracts/databases/major';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
-import { type ControlProtocol, changeFields } from '../control/control-protocol';
-import { commonStatuses, HostError } from '../host/host-error';
+import { type ControlProtocol, changeFields, commonStatuses, HostError } from '../control/control-protocol';
 import { loadFindingsSchema } from './load-findings';
 
 const databaseHostStatuses = {
@@ -18,7 +17,7 @@ const databaseHostStatuses = {
 
 export type DatabaseHostErrorCode = keyof typeof databaseHostStatuses;
 
-/** A refusal by a database host, or the error for a host that does not answer. */
+/** A refusal by a database agent, or the error for an agent that does not answer. */
 export class DatabaseHostError extends HostError<DatabaseHostErrorCode> {
   override readonly name = 'DatabaseHostError';
 }
@@ -77,7 +76,7 @@ export const prepareTargetSchema = z.strictObject({
 export const upgradeSchema = z.strictObject({ ...changeFields, upgrade_id: upgradeIdSchema });
 export const upgradePhaseSchema = z.enum(['prepared', 'switched', 'finished']);
 
-/** The majors, of any engine, whose programs the host has. */
+/** The major versions, of every engine, whose programs the agent has. */
 export const hostMajorsSchema = z.object({ majors: z.array(majorSchema) });
 
 export const databaseDescriptionSchema = z.object({

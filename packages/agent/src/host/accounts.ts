@@ -3,21 +3,21 @@ import { readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 import { SerialQueue } from './serial-queue';
 
-/** The first account number of each kind of tenant. None of these accounts has a name. */
+/** The first uid of each kind of tenant. `/etc/passwd` names none of these accounts. */
 export const firstAccounts = { sites: 200_000, instances: 300_000 } as const;
 
 const fileSchema = z.strictObject({ next_uid: z.int() });
 
 /**
- * Gives each tenant a separate system account. The number of an account is never used again. Only root can run a
- * process under such an account. A host that runs as another user separates tenants by boxes, without these accounts.
+ * Gives each tenant a separate system account, whose uid is never used again. Only root can run a process under another
+ * account. An agent that does not run as root separates tenants by boxes alone.
  */
 export class Accounts {
   private readonly file: string;
   private readonly firstUid: number;
   private readonly queue = new SerialQueue();
 
-  /** `folder` is the host's own folder. */
+  /** `folder` is the folder of the agent's own records. */
   constructor(folder: string, firstUid: number) {
     this.file = path.join(folder, 'accounts.json');
     this.firstUid = firstUid;

@@ -4,19 +4,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 
 /*
- * Each organisation's share of the CPU. The processes that work for customers are sampled twice a second, and every two
- * seconds while none of them uses much of the CPU. They are the servers of files and pages, the applications, and the
- * sites' Postgres if it runs on this machine. A Postgres server of one organisation counts as a whole. Of a server that
- * organisations share, only the sessions count. The more of the machine an organisation has used in the last seconds,
- * the lower is the priority of everything that works for it while another organisation also uses the machine. A low
- * priority costs nothing while nobody else wants the CPU. So nothing is stopped and nothing is refused here.
+ * Priorities keep one organisation from taking the CPU of a machine from the others. The more of the machine an
+ * organisation has used in the last seconds, the lower is the priority of all its processes while another organisation
+ * also uses the machine. A low priority costs nothing while nobody else wants the CPU. So no process is stopped and no
+ * request is refused.
+ *
+ * The processes that work for customers are sampled twice a second, and every two seconds while none of them uses much
+ * of the CPU. They are the servers of files and pages, the applications, and the sites' Postgres if it runs on this
+ * machine. A Postgres server of one organisation counts as a whole. Of a server that organisations share, only the
+ * sessions count.
  *
  * Jobs (packing, loading) are work whose result no visitor waits for. They run at one low priority and are not counted:
  * otherwise a backup would slow down the pages of its own site.
  */
 
 const usualSampleMs = 500;
-/** The factor by which samples are rarer while every organisation rests, because a sample reads every process. */
+/** Samples are this many times rarer while every organisation rests, because a sample reads every process. */
 const restFactor = 4;
 /**
  * An organisation rests while it uses less than this share of one core. Linux reports CPU time in steps of 10 ms, so a
@@ -32,7 +35,7 @@ const fullShare = 0.1;
 /** Use above this share is not remembered, so that an organisation's priority soon recovers. */
 const rememberedShare = 1.5 * fullShare;
 const niceMax = 19;
-/** Even an idle organisation has a lower priority than the control plane and the host itself. */
+/** Even an idle organisation has a lower priority than the control plane and the agent itself. */
 const niceMin = 3;
 const jobNice = 5;
 /**
@@ -43,7 +46,7 @@ const activeCores = 0.001;
 
 const samplesBetweenSearches = 10;
 
-/** The work of a process for a customer: `job` is work in the background. */
+/** `serving` answers visitors; `job` is work in the background. */
 export type WorkKind = 'serving' | 'job';
 
 /** The nice value of an organisation that has used this share of the machine. */
@@ -61,7 +64,7 @@ interface Root {
   organisation: string;
   kind: WorkKind;
   cpuMs: number | null;
-  /** The server of a session. */
+  /** The Postgres server of a session. A process that is no session has none. */
   server?: Root | undefined;
 }
 
@@ -131,8 +134,8 @@ export class CpuShares {
   }
 
   /**
-   * Takes a sample soon. A new session of Postgres has the priority of the control plane until then. Otherwise an
-   * organisation that opens sessions all the time would keep that priority.
+   * Takes the next sample soon. A new session of Postgres may have the priority of the control plane until it is
+   * sampled. An organisation that opens sessions all the time would otherwise keep that priority.
    */
   sessionBegan(): void {
     this.hurry();
@@ -282,8 +285,8 @@ export class CpuShares {
       if (!postmasters.has(use.parent)) continue;
       keep(use, this.sessions.get(keyOf(use)) ?? this.readSession(use, found));
     }
-    // The kernel adds the time of an ended session to that of its server. The session's time is already counted, so it
-    // is added to the server's recorded time.
+    // The kernel adds the CPU time of an ended session to its server's. That time is already counted, so the server's
+    // recorded time grows by it.
     for (const [key, { server, cpuMs }] of this.sessions)
       if (server !== undefined && !kept.has(key)) server.cpuMs = (server.cpuMs ?? 0) + (cpuMs ?? 0);
     this.sessions = kept;
@@ -299,8 +302,8 @@ export class CpuShares {
     const [, user, role] = /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(title) ?? [];
     const organisation = role === undefined ? null : this.options.organisationOf(role);
     if (organisation !== null) return { organisation, kind: user === role ? 'serving' : 'job', cpuMs: null, server };
-    // The title of a worker names its session by the pid in the server's own namespace. If the server runs in a box,
-    // the session is not found, and the worker counts as the server's other processes.
+    // The title of a parallel worker names its session by the pid in the server's own namespace. If the server runs in
+    // a box, the session is not found, and the worker counts like the server's other processes.
     const leader = found.get(Number(/^postgres: parallel worker for PID (\d+) /.exec(title)?.[1]));
     if (leader !== undefined && leader.server === server) return { ...leader, cpuMs: null };
     if (server === undefined || !title.startsWith('postgres: ')) return null;
@@ -324,8 +327,8 @@ export class CpuShares {
 const keyOf = ({ pid, startedTicks }: ProcessUse): string => `${pid} ${startedTicks}`;
 
 /**
- * The pid of the server's own process. The server writes its pid beside its socket. For a server in a box, the written
- * pid belongs to the box's namespace. So the process is found by this pid and its port.
+ * The pid of the server's own process. The server writes its pid beside its socket. A server in a box writes the pid
+ * that it has in the box's namespace. It is then found by that pid and by the port in its arguments.
  */
 function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);

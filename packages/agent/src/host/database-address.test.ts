@@ -37,7 +37,7 @@ function connect(): { socket: net.Socket; told: Promise<string> } {
   return { socket, told: once(socket, 'close').then(() => Buffer.concat(parts).toString()) };
 }
 
-test('a client that is told to go on without encryption does so, however its words are cut', async () => {
+test('a client whose offer of encryption is declined goes on without it, however its bytes are split', async () => {
   const { socket, told } = connect();
   socket.write(offer.subarray(0, 3));
   socket.write(offer.subarray(3));
@@ -47,14 +47,14 @@ test('a client that is told to go on without encryption does so, however its wor
   expect(came).toEqual(['somebody']);
 });
 
-test('who goes on before its offer of encryption was answered is hung up on, and is not let in', async () => {
+test('a client that goes on before the answer to its offer of encryption is disconnected, not admitted', async () => {
   const { socket, told } = connect();
   socket.write(Buffer.concat([offer, startup]));
   expect(await told).toBe('');
   expect(came).toEqual([]);
 });
 
-test('of six hundred clients that say nothing the oldest are hung up on, and the next one is let in', async () => {
+test('of six hundred silent clients the oldest are disconnected, and a new client is admitted', async () => {
   const silent = Array.from({ length: 600 }, () => connect());
   await Promise.all(silent.map(({ socket }) => once(socket, 'connect')));
   const { socket, told } = connect();
@@ -64,7 +64,7 @@ test('of six hundred clients that say nothing the oldest are hung up on, and the
   for (const client of silent) client.socket.destroy();
 });
 
-test('one that says nothing is hung up on after three seconds', async () => {
+test('a silent client is disconnected after three seconds', async () => {
   const { DRYDOCK_TIMEOUT_SCALE: scale } = process.env;
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
   const { socket, told } = connect();
@@ -73,7 +73,7 @@ test('one that says nothing is hung up on after three seconds', async () => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = scale;
 });
 
-test('closing ends whoever is connected', async () => {
+test('closing ends every connection', async () => {
   let admit = (): void => undefined;
   const admitted = new Promise<void>((resolve) => {
     admit = resolve;

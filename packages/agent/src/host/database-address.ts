@@ -30,7 +30,7 @@ export class DatabaseAddress<Greeting extends object> {
   /**
    * `judge` is called when a client has connected, and again each time more of its first bytes have arrived. `admit`
    * calls `settle` once the client has authenticated. A client that has not authenticated may lose its place to a newer
-   * client. `inTurn` delays the reading of each piece of the first bytes until its organisation may use the connection.
+   * client. `inTurn` decides when the next piece of the first bytes is read.
    */
   constructor(
     judge: (data: Buffer) => Verdict<Greeting>,
@@ -129,7 +129,7 @@ export class Newcomers {
     oldest();
   }
 
-  /** Gives the place back. Does nothing if it was taken by another client before. */
+  /** Gives the place back. Does nothing if the place was given back before, or if another client has it now. */
   private remove(origin: string, end: () => void): void {
     const newcomers = this.here.get(origin);
     if (newcomers?.delete(end) !== true) return;

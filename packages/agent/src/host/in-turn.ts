@@ -1,12 +1,12 @@
 import type { Duplex } from 'node:stream';
 
-/** Calls `go` at once, or as soon as another piece of data of the organisation's connections may be passed on. */
+/** Calls `go` as soon as the connections of the organisation may pass on another piece of data. */
 export type InTurn = (go: () => void) => void;
 
 /**
- * Reads a socket piece by piece. Each piece waits for its turn, however small it is. Bytes that arrive meanwhile are
- * joined by the kernel. `onPiece` calls `next` when it is ready for another piece. Returns a function that ends the
- * reading and leaves the socket paused.
+ * Reads a socket piece by piece. Each piece waits for its turn, however small it is. The kernel joins the bytes that
+ * arrive meanwhile. `onPiece` calls `next` when it is ready for another piece. Returns a function that ends the reading
+ * and leaves the socket paused.
  */
 export function hearInTurn(
   socket: Duplex,

@@ -1,6 +1,6 @@
 import { Newcomers } from './database-address';
 
-test('the newest always gets a place, and the oldest of where most came from loses its own', () => {
+test('a new client always gets a place, and the oldest client of the busiest origin loses its place', () => {
   const newcomers = new Newcomers(5);
   const ended: string[] = [];
   const come = (origin: string, name: string): (() => void) => newcomers.add(origin, () => ended.push(name));
@@ -12,7 +12,7 @@ test('the newest always gets a place, and the oldest of where most came from los
   expect(ended).not.toContain('guest');
 });
 
-test('a place that is given back is free, once', () => {
+test('a place that is given back twice becomes free once', () => {
   const newcomers = new Newcomers(2);
   const ended: string[] = [];
   const leave = newcomers.add('a', () => ended.push('first'));

@@ -10,8 +10,8 @@ const ephemeralDefault = 32_768;
 const triesMax = 500;
 
 /**
- * The first port that the kernel may use for outgoing connections. Only lower ports are given out, so that the kernel
- * cannot take one while the host restarts.
+ * The first port that the kernel may use for outgoing connections. Only lower ports are given out, so that no outgoing
+ * connection takes one while the agent restarts.
  */
 function firstEphemeralPort(): number {
   try {

@@ -2,8 +2,8 @@ import { closeOnSignal, type Lifetime } from '@drydock/service/process';
 import { type Log, traceForWork } from '@drydock/service/telemetry';
 
 /**
- * Runs a host's process until a signal, and then closes it in order. If the host cannot be opened, it logs the reason
- * and exits with 1.
+ * Runs an agent's process until SIGTERM or SIGINT, and then closes the agent in order. If the agent cannot be opened,
+ * the process prints the reason and exits with 1.
  */
 export async function runHost(open: () => Promise<{ lifetime: Lifetime; log: Log }>): Promise<void> {
   traceForWork();
@@ -12,7 +12,7 @@ export async function runHost(open: () => Promise<{ lifetime: Lifetime; log: Log
     closeOnSignal(lifetime, log);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-    // The process ends, because a host that has started in part would look as if it worked.
+    // An agent that has started in part would look as if it worked.
     process.exit(1);
   }
 }

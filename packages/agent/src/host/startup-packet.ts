@@ -1,8 +1,5 @@
 const cancelRequestCode = 80_877_102;
-/**
- * The length of a cancel request: its length, a code, the pid of the backend, and a key, which may be longer from
- * protocol 3.2 on.
- */
+/** A cancel request is a length, a code, a pid and a key of four bytes. From protocol 3.2 on the key may be longer. */
 const cancelBytesMin = 16;
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
@@ -27,7 +24,7 @@ function parseParameters(body: Buffer): Map<string, string> | null {
   return parameters;
 }
 
-/** Reads the first packet that a Postgres client sends. `bytes` is how much of `data` belongs to it. */
+/** Reads the first packet that a Postgres client sends. `bytes` is the length of a startup packet within `data`. */
 export function readFirstPacket(data: Buffer): FirstPacket {
   if (data.length < 8) return { kind: 'incomplete' };
   const length = data.readUInt32BE(0);
@@ -66,8 +63,8 @@ export function writeFatal(sqlState: string, message: string): Buffer {
 export const packetHeadBytes = 4;
 
 /**
- * Makes an error packet, which every client shows to its user. `sequence` is the number of the packet that it replaces.
- * It is 0 for the server's greeting, where an error has no SQL state.
+ * Makes an error packet, which every client shows to its user. `sequence` is the number of the packet that the error
+ * replaces. An error in place of the server's greeting has number 0 and no SQL state.
  */
 export function writeMysqlError(code: number, message: string, { sequence = 0, sqlState = '' } = {}): Buffer {
   const state = sqlState === '' ? '' : `#${sqlState}`;

@@ -14,7 +14,7 @@ import { jobKind } from './jobs';
  * bytes it had.
  */
 const program = `
-const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/job-program.js'))});
+const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/child-job.js'))});
 const { remoteArchives } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/archive-channel.js'))});
 runJobProgram(async ({ names, end }, { openChannel, progress }) => {
   const archives = remoteArchives(openChannel());
@@ -33,7 +33,7 @@ runJobProgram(async ({ names, end }, { openChannel, progress }) => {
 
 /** A child's program: answers with a text of the given length. */
 const talker = `
-const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/job-program.js'))});
+const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/child-job.js'))});
 runJobProgram(async ({ length }) => 'x'.repeat(length), () => null);
 `;
 
@@ -101,7 +101,7 @@ const run = (
     result: z.strictObject({ bytes: z.int() }),
   });
 
-test('a child reads and writes objects of the caller’s storage, many at once, byte for byte, and few of them are in memory', async () => {
+test('a child reads and writes objects of the caller’s storage byte for byte, at most four at once', async () => {
   const objects = new Map(
     Array.from({ length: 24 }, (_, number) => [nameOf(number), randomBytes(1 + number * 150_000)]),
   );
@@ -122,7 +122,7 @@ test('a child reads and writes objects of the caller’s storage, many at once, 
   expect(most).toBeLessThanOrEqual(4);
 });
 
-test('a refusal of the archive comes by its reason, and a storage that fails with the storage’s own error', async () => {
+test('the caller gets the reason of a refused archive, and the own error of a failed storage', async () => {
   const sink = { write: async () => undefined };
   await expect(run({ sources: [missing], sink }, { names: [nameOf(1)] })).rejects.toMatchObject({
     code: 'archive.missing',
@@ -144,7 +144,7 @@ test('an answer that is larger than what a pipe holds arrives whole', async () =
   expect(answer.length).toBe(3_000_000);
 });
 
-test('a job asks for nothing but objects of archives, whatever name it makes up', async () => {
+test('a job gets nothing but objects of archives, whatever name it asks for', async () => {
   const asked: string[] = [];
   const source: ArchiveSource = { read: async (name) => Buffer.from(String(asked.push(name))) };
   await expect(run({ sources: [source] }, { names: ['../../etc/passwd'] })).rejects.toThrow(
@@ -189,7 +189,7 @@ test('a connection that breaks ends the job as interrupted', async () => {
   await expect(running).rejects.toMatchObject({ code: 'interrupted' });
 });
 
-test('nobody but the job’s own caller opens its channel, once', async () => {
+test('no channel opens for an unknown job or for a caller with another secret', async () => {
   await expect(host.client.connect('GET /jobs/none/channel', { id })).rejects.toMatchObject({ name: 'BoxError' });
   const stranger = host.clientWith({ secret: 'ab'.repeat(32) });
   await expect(stranger.connect('GET /jobs/none/channel', { id })).rejects.toMatchObject({ name: 'BoxError' });

@@ -11,8 +11,8 @@ import { z } from 'zod';
 import { JobProblem } from './job-protocol';
 
 /**
- * A message. It consists of the lengths of both parts in eight bytes, a head in JSON that says what it is, and a body
- * of bytes.
+ * A message on the channel. On the wire it is four bytes with the length of the head, four bytes with the length of the
+ * body, the head as JSON, and the body.
  */
 export interface Frame {
   head: unknown;
@@ -96,7 +96,7 @@ class ByteReader {
   }
 }
 
-/** The limit is larger than any object. */
+/** The most bytes of an object. No object of an archive is so large. */
 const objectBytesMax = 48 * 2 ** 20;
 /** The most objects that are read or written, and so held in memory, at the same time. */
 const atOnceMax = 4;

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { HostError } from '../host/host-error';
+import { HostError } from '../control/control-protocol';
 import { Changes, Ledger } from './changes';
 
 let folder: string;
@@ -34,7 +34,7 @@ test('changes of one thing come one after the other, and those of another thing 
   expect(order.slice(3)).toEqual(['first ends', 'second begins', 'second ends']);
 });
 
-test('the ledger has a line for what was let in before it is done, and for what was not; the next change has its turn all the same', async () => {
+test('each change, accepted or refused, has a ledger line before its work; no failure blocks the next', async () => {
   const lines = async (): Promise<unknown[]> =>
     (await readFile(path.join(folder, 'ledger.ndjson'), 'utf8'))
       .trim()

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';
 import { readIfThere, writeDurably } from '@drydock/process';
-import type { Change, ChangeName } from '../control/control-protocol';
-import { HostError } from '../host/host-error';
+import { type Change, type ChangeName, HostError } from '../control/control-protocol';
 import { SerialQueue } from '../host/serial-queue';
 
 /** A digest of a request. The schemas put the fields into one order, so equal requests have equal text. */
@@ -11,8 +10,8 @@ const digestOf = (asked: object): string =>
   createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
 
 /**
- * Runs every change on a host. Changes of the same site or database run one after the other. Each change is admitted
- * first, and writes lines in the ledger, whether it succeeds or fails.
+ * Runs every change of an agent. Changes of the same site or database run one after the other. Each change is admitted
+ * or refused, which the ledger records in one line, before its work begins.
  */
 export class Changes {
   private readonly ledger: Ledger;
@@ -43,7 +42,7 @@ export class Changes {
     });
   }
 
-  /** Runs work of the host itself between two changes of the same site or database. */
+  /** Runs work of the agent itself between two changes of the same site or database. */
   inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
     const queue = this.queues.get(id) ?? new SerialQueue();
     this.queues.set(id, queue);
@@ -62,10 +61,7 @@ export interface LedgerEntry {
   fence: string;
   workflow_id: string | null;
   outcome: 'accepted' | 'refused';
-  /**
-   * The state before the change, if the operation names it. A workflow may make the same change from one release, and
-   * undo it from another.
-   */
+  /** The state before the change, if the operation names it, such as the release that a switch replaces. */
   detail?: string;
   /** A digest of the request without its fence. A repeated request has the same digest. */
   digest: string;

@@ -1,14 +1,24 @@
 import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { ArchiveError } from '@drydock/archive';
 import { z } from 'zod';
-import { JobProblem, jobProblemSchema } from './job-protocol';
+import { JobProblem, type JobProblemView, jobProblemSchema } from './job-protocol';
+
+/*
+ * Both ends of a job in a child process. The agent writes the setup to the child's stdin as one JSON document. The
+ * child writes its reports of progress and its answer to stdout, each as one line of JSON in a form of `eventSchema`.
+ * Descriptor 3 is the channel, if the kind of job has one.
+ */
+
+const channelDescriptor = 3;
 
 const lineBytesMax = 4 * 2 ** 20;
 const lastWordsMax = 4_096;
 
-/** A child process of the host, as the functions of packages/process start it. */
+/** A child process of the agent, as the functions of packages/process start it. */
 export interface StartedChild {
   process: ChildProcess;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -19,17 +29,18 @@ export interface ChildJob<Result> {
   /** Starts a program that calls `runJobProgram`, with these descriptors. */
   start(stdio: StdioOptions): Promise<StartedChild>;
   /**
-   * The input of the program, including keys and addresses with passwords. It is sent by stdin, which no other process
-   * can read.
+   * The input of the program, including keys and addresses with passwords. It is sent on stdin, because other processes
+   * can read arguments and environments.
    */
   setup: object;
-  /** The connection that the child inherits. It belongs to the child from then on. */
+  /** The connection that the child inherits. Only the child may use it afterwards. */
   channel: Socket | null;
   signal: AbortSignal;
   progress(share: number): void;
   result: z.ZodType<Result>;
 }
 
+/** The child reads hostile content and may be compromised, so the agent parses its events. */
 const eventSchema = z.union([
   z.strictObject({ progress: z.number() }),
   z.strictObject({ result: z.unknown() }),
@@ -50,8 +61,8 @@ export async function runChildJob<Result>({
 }: ChildJob<Result>): Promise<Result> {
   signal.throwIfAborted();
   const child = await start(['pipe', 'pipe', 'pipe', channel ?? 'ignore']);
-  // The host closes its own descriptor of the channel, because only the child reads from the channel. The close sends
-  // nothing to the caller.
+  // The agent closes its own descriptor of the channel, so that the connection ends with the child. The caller does not
+  // notice this close.
   channel?.destroy();
   const kill = (): void => void child.stop('SIGKILL', 0);
   signal.addEventListener('abort', kill, { once: true });
@@ -83,8 +94,8 @@ export async function runChildJob<Result>({
 type Answer = { result: unknown } | { problem: z.infer<typeof jobProblemSchema> };
 
 /**
- * The last answer of the program; null if it sent none. Output of any form but those of `eventSchema` ends the job as
- * `child_crashed`.
+ * The last answer of the program; null if it sent none. Throws `child_crashed` for a line of JSON in a form that
+ * `eventSchema` does not have.
  */
 async function readAnswer(stdout: Readable, progress: (share: number) => void): Promise<Answer | null> {
   let answer: Answer | null = null;
@@ -109,11 +120,68 @@ async function* linesOf(stdout: Readable): AsyncGenerator<string> {
 }
 
 async function readEnd(stderr: Readable): Promise<string> {
-  let text = '';
+  let end = '';
   stderr.setEncoding('utf8');
   stderr.on('data', (piece: string) => {
-    text = `${text}${piece}`.slice(-lastWordsMax);
+    end = `${end}${piece}`.slice(-lastWordsMax);
   });
   await once(stderr, 'close');
-  return text;
+  return end;
+}
+
+/**
+ * The least time between two reports of progress. It is short enough for people who watch, and long enough to keep the
+ * pipe from filling.
+ */
+const progressMs = 100;
+
+export interface ProgramContext {
+  /** Opens the channel. It may be called once, and only if the kind of job has a channel. */
+  openChannel(): Socket;
+  progress(share: number): void;
+}
+
+/** Turns an error into the code and the detail that the job's caller gets. Returns null for an unknown error. */
+export type NameProblem = (error: unknown) => JobProblemView | null;
+
+/**
+ * The body of a program that carries out one job. It reads its setup from stdin, writes its answer to stdout, and ends.
+ * A refusal of an archive gets the code `archive.<reason>`, and an unknown error the code `internal`. The program's own
+ * codes come from `nameProblem`.
+ */
+export function runJobProgram(
+  work: (setup: unknown, context: ProgramContext) => Promise<unknown>,
+  nameProblem: NameProblem,
+): void {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  const context: ProgramContext = {
+    openChannel: () => new Socket({ fd: channelDescriptor, readable: true, writable: true }),
+    progress: (share) => {
+      if (performance.now() - lastMs < progressMs) return;
+      lastMs = performance.now();
+      void say({ progress: share });
+    },
+  };
+  text(process.stdin)
+    .then((setup) => work(JSON.parse(setup), context))
+    .then(
+      (result) => say({ result: result ?? null }),
+      (error: unknown) => say({ problem: problemOf(error, nameProblem) }),
+    )
+    // The process ends without waiting for idle threads and connections.
+    .finally(() => process.exit(0));
+}
+
+/** Writes an event. Resolves once it is written: an exit before that would cut off an answer larger than the pipe. */
+function say(event: object): Promise<void> {
+  return new Promise((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
+}
+
+function problemOf(error: unknown, nameProblem: NameProblem): JobProblemView {
+  if (error instanceof JobProblem) return { code: error.code, detail: error.message, facts: error.facts };
+  const named = nameProblem(error);
+  if (named !== null) return named;
+  const detail = error instanceof Error ? error.message : String(error);
+  if (error instanceof ArchiveError) return { code: `archive.${error.reason}`, detail };
+  return { code: 'internal', detail };
 }

@@ -20,7 +20,7 @@ function party(places: FairPlaces): {
 }
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('however many organisations are greedy, each has a place, and all places are never exceeded', async () => {
+test('however many organisations are greedy, each gets a place, and a place stays free for a newcomer', async () => {
   const { entered, take } = party(new FairPlaces(8));
   for (const owner of ['a', 'b', 'c']) for (let number = 0; number < 20; number += 1) take(owner);
   await settled();
@@ -31,7 +31,7 @@ test('however many organisations are greedy, each has a place, and all places ar
   expect(entered.at(-1)).toBe('newcomer');
 });
 
-test('a place that becomes free goes to the one that holds the fewest', async () => {
+test('a place that becomes free goes to the organisation that holds the fewest', async () => {
   const { entered, take, leaves } = party(new FairPlaces(2));
   take('a');
   await settled();
@@ -45,7 +45,7 @@ test('a place that becomes free goes to the one that holds the fewest', async ()
   expect(entered).toEqual(['a', 'b', 'c']);
 });
 
-test('one that leaves the queue takes no place', async () => {
+test('a caller that stops waiting takes no place', async () => {
   const places = new FairPlaces(1);
   const leave = await places.take('a', never());
   const caller = new AbortController();

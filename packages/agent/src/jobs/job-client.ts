@@ -29,8 +29,8 @@ export interface WantedJob<Result> {
 
 /**
  * Submits a job and waits until it has ended. Resolves with its result. Rejects with the job's {@link JobProblem}, with
- * the host's refusal, or with the served storage's error if the storage has failed. If the claim's signal is aborted,
- * the job is cancelled and the call rejects with the signal's reason.
+ * the agent's refusal, or with the storage's own error if the served storage has failed. If the claim's signal is
+ * aborted, the job is cancelled and the call rejects with the signal's reason.
  */
 export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Result>): Promise<Result> {
   const { id, jobId, claim } = wanted;
@@ -47,8 +47,8 @@ export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Re
     return resultOf(view, wanted.result, served);
   } catch (error) {
     socket?.destroy();
-    // The cancel does nothing to a job that has already ended. A host that does not receive it ends the job too,
-    // because the job's channel has broken.
+    // A job that has already ended is not changed by the cancel. If the cancel does not arrive, a job with a channel
+    // ends because the channel has broken, and a job without a channel ends when a newer claim submits a job.
     if (!(error instanceof JobProblem)) await cancelJob(client, id, jobId, claim).catch(() => undefined);
     throw error;
   } finally {

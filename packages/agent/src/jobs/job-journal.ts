@@ -27,7 +27,7 @@ export const hashSpec = (spec: unknown): string =>
     .digest('hex');
 
 /**
- * One file for each job, `jobs/<thing>/<job>.json`. It is written before the host acts on the job, and kept for seven
+ * One file for each job, `jobs/<thing>/<job>.json`. It is written before the agent acts on the job, and kept for seven
  * days after the job's end.
  */
 export class JobJournal {
@@ -44,7 +44,7 @@ export class JobJournal {
     await writeDurably(this.fileOf(record), `${JSON.stringify(record)}\n`);
   }
 
-  /** Reads every recorded job. A job that is recorded as unfinished belonged to an earlier process of the host. */
+  /** Reads every recorded job. A job that is recorded as unfinished ended with an earlier process of the agent. */
   async readAll(): Promise<JobRecord[]> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const records: JobRecord[] = [];

@@ -50,8 +50,8 @@ export const jobViewSchema = z.object({
 export type JobView = z.infer<typeof jobViewSchema>;
 
 /**
- * The problem of a failed job, with a code that is the same in every process. After `interrupted` the step is run
- * again.
+ * The error of a failed job. The job's child, the agent and the caller pass its code on unchanged. After `interrupted`
+ * the caller runs the step again, as a new job.
  */
 export class JobProblem extends Error {
   override readonly name = 'JobProblem';
@@ -72,8 +72,8 @@ export class JobProblem extends Error {
 const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT', 'ER_DISK_FULL', 'ER_RECORD_FILE_FULL']);
 
 /**
- * Whether an error, or one of its causes, means a full disk: 53100 in Postgres, ER_DISK_FULL in MySQL, ENOSPC or EDQUOT
- * in the file system.
+ * Whether an error, or one of its causes, means a full disk. The codes are those of Postgres (53100), MySQL (`ER_…`)
+ * and the file system.
  */
 export function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;

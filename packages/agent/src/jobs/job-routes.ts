@@ -4,9 +4,9 @@ import { jobIdSchema, submitJobSchema } from './job-protocol';
 import type { Jobs } from './jobs';
 
 /**
- * The calls about jobs, which are the same for every kind of host. The fence of a submission is admitted as for any
- * change. But a submission does not wait for earlier changes of the site or database. It may end jobs, and those jobs
- * may need a change to clean up.
+ * The calls about jobs, which are the same for every kind of agent. The fence of a submission is admitted as a change,
+ * after all earlier changes of the site or database. The submission itself runs after that change has ended: it may
+ * wait for the end of older jobs, and those may need a change of their own to clean up.
  */
 export function jobRoutesOf(
   things: string,

@@ -88,7 +88,7 @@ const untilState = async (jobId: string, ...states: string[]) => {
   throw new Error(`the job is still ${(await readJob(host.client, id, jobId)).state}`);
 };
 
-test('the same job submitted again is the same job, and another one under its id is refused', async () => {
+test('a repeated submission gets the same job, and another job under its id is refused', async () => {
   expect(await submit('one')).toMatchObject({ job_id: 'one', kind: 'work' });
   expect(await untilState('one', 'running')).toMatchObject({ progress: 0.5, result: null, problem: null });
   await submit('one');
@@ -109,7 +109,7 @@ test('a failure is told by its code', async () => {
   });
 });
 
-test('a newer claim ends what an older one has running before it begins, and an older one is refused', async () => {
+test('a job of a newer claim first ends the job of an older claim, and an older claim is then refused', async () => {
   await submit('old', { fence: 5 });
   await untilState('old', 'running');
   await submit('new', { fence: 6 });
@@ -120,7 +120,7 @@ test('a newer claim ends what an older one has running before it begins, and an 
   await expect(cancelJob(host.client, id, 'new', { fence: '5' })).rejects.toMatchObject({ code: 'stale_fence' });
 });
 
-test('of two jobs for one place the earlier ends first, also under one claim; jobs for other places go on', async () => {
+test('of two jobs with one lock the earlier ends first, also under one claim; other locks do not matter', async () => {
   await submit('a', { lock: 'release-1' });
   await submit('b', { lock: 'release-2' });
   await untilState('a', 'running');
@@ -130,7 +130,7 @@ test('of two jobs for one place the earlier ends first, also under one claim; jo
   expect(await readJob(host.client, id, 'b')).toMatchObject({ state: 'running' });
 });
 
-test('a cancelled job has stopped when the cancellation is answered, and an ended one stays as it ended', async () => {
+test('a cancelled job has stopped when the cancellation is answered, and an ended job keeps its end', async () => {
   await submit('one');
   await untilState('one', 'running');
   expect(await cancelJob(host.client, id, 'one', { fence: '5' })).toMatchObject({ state: 'cancelled' });
@@ -142,7 +142,7 @@ test('a cancelled job has stopped when the cancellation is answered, and an ende
   expect(await cancelJob(host.client, id, 'two', { fence: '5' })).toMatchObject({ state: 'succeeded' });
 });
 
-test('an abort of the caller cancels its job and is thrown as it is', async () => {
+test('an abort of the caller cancels its job and throws its own reason', async () => {
   const caller = new AbortController();
   const order = { id, jobId: 'one', kind: 'work', spec: { lock: null, organisation: null }, result: z.unknown() };
   const running = runJob(host.client, { ...order, claim: { fence: '5', signal: caller.signal } });
@@ -170,7 +170,7 @@ test('an organisation alone gets half of the places, and another one starts at o
   work.endAll();
 });
 
-test('a host that starts again knows every job: what was running is interrupted, what had ended has its result for seven days', async () => {
+test('after a restart a running job is interrupted, and an ended job has its result for seven days', async () => {
   await submit('done');
   await untilState('done', 'running');
   work.endAll();
@@ -192,7 +192,7 @@ test('a host that starts again knows every job: what was running is interrupted,
   expect(await readdir(journal)).toEqual([]);
 });
 
-test('the journal holds nothing of what a job was told', async () => {
+test("the journal holds nothing of a job's specification", async () => {
   await submit('one', { lock: 'a-very-secret-lock' });
   await untilState('one', 'running');
   expect(await readFile(path.join(folder, 'jobs', id, 'one.json'), 'utf8')).not.toContain('secret');

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Log } from '@drydock/service/telemetry';
 import type { z } from 'zod';
-import { HostError } from '../host/host-error';
+import { HostError } from '../control/control-protocol';
 import { SerialQueue } from '../host/serial-queue';
 import { FairPlaces } from './fair-places';
 import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';
@@ -25,20 +25,20 @@ export interface JobContext<Spec> {
   fence: string;
   spec: Spec;
   /**
-   * Aborted by a cancellation, by a newer claim, and when the host closes. The work must then stop, and its promise may
-   * settle only once it has stopped.
+   * Aborted by a cancellation, by a newer claim, and when the agent closes. The work must then stop, and its promise
+   * may settle only once it has stopped.
    */
   signal: AbortSignal;
   /**
-   * The connection that the caller has opened, or null if the kind has no channel. If it is handed to a child process,
-   * this end of it must be destroyed.
+   * The connection that the caller has opened, or null if the kind has no channel. After it is handed to a child
+   * process, the agent's own descriptor must be destroyed.
    */
   channel: Socket | null;
   /** Reports the share of the work that is done, from 0 to 1. */
   progress(share: number): void;
 }
 
-/** A kind of work that a host does. */
+/** A kind of job, as an agent defines it. */
 export interface JobKind<Spec, Result> {
   spec: z.ZodType<Spec>;
   hasChannel: boolean;
@@ -48,8 +48,8 @@ export interface JobKind<Spec, Result> {
    */
   lock(spec: Spec): string | null;
   /**
-   * The organisation that the work is for, because organisations share the places. With null, the site or database
-   * itself counts as an organisation.
+   * The organisation that the work is for. Organisations share the places of jobs. With null, the site or database
+   * counts as an organisation of its own.
    */
   organisation(spec: Spec): string | null;
   /**
@@ -81,7 +81,7 @@ export const jobKind = <Spec, Result>(kind: JobKind<Spec, Result>): AnyJobKind =
   },
 });
 
-/** The reason why the host ends a job whose work has not ended by itself. */
+/** The reason why the agent ends a job whose work has not ended by itself. */
 class Ended extends Error {
   readonly state: JobState;
   readonly code: string;
@@ -113,14 +113,14 @@ interface Job {
 }
 
 export interface JobsOptions {
-  /** The host's own folder. The folder `jobs` is made in it. */
+  /** The folder of the agent's own records. The folder `jobs` is made in it. */
   folder: string;
   kinds: Readonly<Record<string, AnyJobKind>>;
   log: Log;
   now?: () => Date;
 }
 
-/** The jobs of one host. The caller has already admitted the fence of each submission. */
+/** The jobs of one agent. The caller has already admitted the fence of each submission. */
 export class Jobs {
   private readonly options: JobsOptions;
   private readonly now: () => Date;
@@ -137,8 +137,8 @@ export class Jobs {
   }
 
   /**
-   * Reads the jobs on disk. A job that an earlier process of the host has not finished becomes `interrupted`, which its
-   * caller learns when it reads the job.
+   * Reads the jobs on disk. A job that an earlier process of the agent has not finished fails as `interrupted`, which
+   * its caller learns when it reads the job.
    */
   async open(): Promise<void> {
     for (const record of await this.journal.readAll()) {
@@ -154,7 +154,7 @@ export class Jobs {
 
   /**
    * Submits a job. A repeated submission gets the same job. Throws `job_differs` if the id belongs to another
-   * submission, and a ZodError for an invalid specification.
+   * submission, `stale_fence` if a newer claim has a job, and a ZodError for an invalid specification.
    */
   submit(thingId: string, jobId: string, wanted: SubmitJob): Promise<Submitted> {
     const queue = this.submitting.get(thingId) ?? new SerialQueue();
@@ -315,7 +315,7 @@ export class Jobs {
       const ended: unknown = signal.aborted ? signal.reason : error;
       const { state, problem } = this.problemOf(ended, job.record);
       await this.finish(job, state, { problem }).catch((failure: unknown) => {
-        // The job has ended in memory but is unfinished on disk. The next start of the host marks it as interrupted.
+        // The job has ended in memory but is unfinished on disk. The next start of the agent marks it as interrupted.
         this.options.log.error({ err: failure, job_id: jobId }, 'the end of a job could not be written');
       });
     }

@@ -23,6 +23,7 @@ export {
   type CountRowsSpec,
   countRowsResultSchema,
   countRowsSpecSchema,
+  isFrontPageLost,
   type PackResult,
   type PackSpec,
   type ProgramDatabase,
@@ -30,9 +31,11 @@ export {
   packResultSchema,
   packSpecSchema,
   programSetupSchema,
+  type Skipped,
+  type SkippedPath,
+  SkippedPaths,
   type StageResult,
   type StageSpec,
   stageResultSchema,
   stageSpecSchema,
 } from './site-jobs.protocol';
-export { isFrontPageLost, type Skipped, type SkippedPath, SkippedPaths } from './skipped-paths';

@@ -1,8 +1,7 @@
 import { siteDatabaseSchema } from '@drydock/contracts/hosting/sites';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
-import { type ControlProtocol, changeFields } from '../control/control-protocol';
-import { commonStatuses, HostError } from '../host/host-error';
+import { type ControlProtocol, changeFields, commonStatuses, HostError } from '../control/control-protocol';
 
 const siteHostStatuses = {
   ...commonStatuses,
@@ -19,7 +18,7 @@ const siteHostStatuses = {
 
 export type SiteHostErrorCode = keyof typeof siteHostStatuses;
 
-/** A refusal by a site host, or the error for a host that does not answer. */
+/** A refusal by a site agent, or the error for an agent that does not answer. */
 export class SiteHostError extends HostError<SiteHostErrorCode> {
   override readonly name = 'SiteHostError';
 }
@@ -39,7 +38,7 @@ export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
 export const firstReleaseId = 'initial';
 
 /**
- * The engines that new sites can choose on a host: Postgres, and `mysql` if the programs of a MariaDB are installed.
+ * The engines that a new site can choose on the agent's machine: `postgres`, and `mysql` if MariaDB is installed.
  */
 export const hostDatabasesSchema = z.object({ databases: z.array(siteDatabaseSchema) });
 
@@ -66,7 +65,7 @@ export const probeSchema = z.strictObject({
 
 /**
  * A site as callers see it. It has no path, account or password, because the control plane reaches a site only through
- * the host's calls and jobs.
+ * the agent's calls and jobs.
  */
 export const siteDescriptionSchema = z.object({
   site_id: z.string(),
@@ -92,7 +91,7 @@ export const probeAnswerSchema = z.object({
   sql_answered: z.boolean().default(true),
   detail: z.string(),
 });
-/** `generation` counts the processes that the site's application has had. `pid` is the number of the running one. */
+/** `generation` counts the processes that the site's application has had. `pid` is that of the running process. */
 export const appDescriptionSchema = z.object({
   has_app: z.boolean(),
   generation: z.int(),

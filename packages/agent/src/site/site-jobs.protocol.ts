@@ -1,10 +1,11 @@
+import { partlyKept } from '@drydock/archive';
 import { z } from 'zod';
 import { loadFindingsSchema } from '../database/load-findings';
 import { releaseIdSchema } from './protocol';
 
 /**
- * The roots of a site's archive. `folder` has the attributes of the folder of the files itself. Archives of earlier
- * versions do not have this root.
+ * The roots of a site's archive. `folder` holds the attributes of the folder that contains the site's files. Archives
+ * of earlier versions do not have this root.
  */
 export const archiveRoots = { files: 'files', database: 'database', folder: 'folder' } as const;
 
@@ -21,7 +22,7 @@ const keysSchema = z.strictObject({
 const id = z.string().min(1).max(200);
 const mac = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** An archive as Drydock has recorded it. Its objects are sent over the channel, by its position in the list. */
+/** An archive as Drydock has recorded it. The job asks for its objects by the archive's position in the list. */
 const expectedArchiveSchema = z.strictObject({ archive_id: id, manifest_mac: mac, keys: keysSchema });
 /** The site and the organisation that the archives belong to. In a drill the archives are loaded into another site. */
 const originSchema = z.strictObject({ site_id: id, organisation_id: id });
@@ -58,11 +59,55 @@ export type CountRowsSpec = z.infer<typeof countRowsSpecSchema>;
 
 const count = z.int().min(0);
 
-/** The number of skipped paths, and a list of them that `SkippedPaths` has shortened. */
+/**
+ * A path and the reason why it is reported. For a reason in `partlyKept`, the archive has the path, but the path is
+ * incomplete, mixes several moments or leads nowhere after a restore. For any other reason, the archive lacks the path.
+ */
+const skippedPathSchema = z.strictObject({ path: z.string(), reason: z.string() });
+export type SkippedPath = z.infer<typeof skippedPathSchema>;
+
 const skippedSchema = z.strictObject({
+  /** How many paths were skipped, including those that are not in the list. */
   count,
-  paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })),
+  /** The paths in the order in which they were found, except that front pages come first. */
+  paths: z.array(skippedPathSchema),
 });
+export type Skipped = z.infer<typeof skippedSchema>;
+
+/** Limits of a list of skipped paths, because it is sent as one line and read by people. */
+const listedMax = { paths: 10_000, characters: 1_500_000 };
+
+const frontPages: ReadonlySet<string> = new Set([
+  'index.php',
+  'index.html',
+  'index.htm',
+  'app.js',
+  'passenger_wsgi.py',
+  'config.ru',
+]);
+
+/** Whether the loss of this path leaves a site without a front page. */
+export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean =>
+  frontPages.has(path) && !partlyKept.has(reason);
+
+/** Collects the paths that are skipped while a site is packed. The list has limits; the count has none. */
+export class SkippedPaths {
+  private count = 0;
+  private characters = 0;
+  private readonly front: SkippedPath[] = [];
+  private readonly others: SkippedPath[] = [];
+
+  readonly add = (skipped: SkippedPath): void => {
+    this.count += 1;
+    if (isFrontPageLost(skipped)) this.front.push(skipped);
+    else if (this.others.length < listedMax.paths && this.characters < listedMax.characters) this.others.push(skipped);
+    this.characters += skipped.path.length + skipped.reason.length;
+  };
+
+  get result(): Skipped {
+    return { count: this.count, paths: [...this.front, ...this.others] };
+  }
+}
 
 export const packResultSchema = z.strictObject({
   manifest_mac: mac,
@@ -109,7 +154,7 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     spec: packSpecSchema,
     files_dir: z.string(),
     /**
-     * The folder in which the host keeps the releases. An absolute link of the site may lead to this folder, although
+     * The folder in which the agent keeps the releases. An absolute link of the site may lead to this folder, although
      * the folder has another name in the box.
      */
     releases_dir: z.string(),

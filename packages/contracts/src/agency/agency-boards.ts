@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
 
-/** The audience of a board or card; `internal` is always the default. */
+/** The audience of a column or card; `internal` is always the default. */
 export const boardVisibilitySchema = z.enum(['internal', 'client']).meta({ id: 'AgencyBoardVisibility' });
 export type BoardVisibility = z.infer<typeof boardVisibilitySchema>;
 
@@ -111,10 +111,7 @@ export const getBoard = endpoint({
   tags,
 });
 
-/**
- * The deletion of a board. A board with cards outside the archive is refused. A caller who archives the cards first
- * says that they may be deleted.
- */
+/** A board with cards outside its archive is not deleted: only cards in the archive may be lost with their board. */
 export const deleteBoard = endpoint({
   id: 'deleteBoard',
   service: 'agency',

@@ -15,6 +15,7 @@ import {
   timestampSchema,
   uuidSchema,
 } from '../platform/values';
+import { workflowEndpoints } from '../platform/workflows';
 
 export const serverStatusSchema = z.enum([
   'pending',
@@ -370,4 +371,14 @@ export const preflightComputeServerRebuild = endpoint({
   response: { status: 200, schema: preflightSchema },
   problems: [],
   tags,
+});
+
+export const serverWorkflows = workflowEndpoints({
+  noun: 'Server',
+  service: 'compute',
+  path: '/v1/compute/servers/{serverId}',
+  params: { serverId },
+  view: 'sites.view',
+  listSummary: 'What was and is being done to the server, newest first',
+  abandonSummary: 'Staff: give up a workflow that needs attention, leave the server as it is and unlock it',
 });

@@ -33,8 +33,8 @@ export const acceptedServerSnapshotSchema = serverSnapshotSchema
   .meta({ id: 'AcceptedServerSnapshot' });
 
 /**
- * The parameter that names a snapshot. Drydock has no record of snapshots and only passes the id on. So a snapshot that
- * does not belong to this server is answered with 422 and never with 404.
+ * The snapshot that a call acts on. Drydock has no record of snapshots and only passes the id on. So an id that names
+ * no snapshot of this server is answered with 422. Only the GET of a single snapshot answers 404.
  */
 const snapshotId = {
   schema: z

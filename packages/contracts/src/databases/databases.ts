@@ -14,6 +14,7 @@ import {
   textFilter,
   timestampSchema,
 } from '../platform/values';
+import { workflowEndpoints } from '../platform/workflows';
 
 export const databaseEngineSchema = z.enum(['postgres', 'mysql']);
 export type DatabaseEngine = z.infer<typeof databaseEngineSchema>;
@@ -256,4 +257,16 @@ export const preflightDatabaseDeletion = endpoint({
   response: { status: 200, schema: preflightSchema },
   problems: [],
   tags,
+});
+
+export const databaseWorkflows = workflowEndpoints({
+  noun: 'Database',
+  service: 'databases',
+  path: '/v1/databases/{databaseId}',
+  params: { databaseId },
+  view: 'databases.view',
+  listSummary: 'What was and is being done to the database, newest first',
+  abandonSummary:
+    'Staff: give up a workflow that needs attention and unlock the database; ' +
+    'error.detail says what state it is left in',
 });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { preflightSchema } from '../platform/preflight';
 import { idSchema, pageOf, pageQuerySchema, textFilter, timestampSchema, uuidSchema } from '../platform/values';
-import { nothingWaits, workflowListQuery, workflowSchema } from '../platform/workflows';
+import { workflowEndpoints } from '../platform/workflows';
 import { restoreQuerySchema } from './backups';
 
 export const deleteReasonSchema = z.enum(['dunning', 'customer', 'staff', 'abuse']);
@@ -46,7 +46,6 @@ const deletedSiteId = {
   schema: idSchema.describe("The record of the deletion, which is not the site's id."),
   notFound: 'deleted_site_not_found',
 } as const;
-const workflowId = { schema: idSchema.describe('The workflow.'), notFound: 'workflow_not_found' } as const;
 const path = '/v1/sites/deleted/{deletedSiteId}';
 const tags = ['Deleted sites'] as const;
 
@@ -122,75 +121,13 @@ export const preflightDeletedSiteRestore = endpoint({
   tags,
 });
 
-export const listDeletedSiteWorkflows = endpoint({
-  id: 'listDeletedSiteWorkflows',
+export const deletedSiteWorkflows = workflowEndpoints({
+  noun: 'DeletedSite',
   service: 'hosting',
-  method: 'GET',
-  path: `${path}/workflows`,
-  summary: 'What was and is being done to bring it back, newest first',
-  permissions: ['sites.view'],
+  path,
   params: { deletedSiteId },
-  query: workflowListQuery,
-  response: { status: 200, schema: pageOf(workflowSchema) },
-  problems: [],
-  tags,
-});
-
-export const getDeletedSiteWorkflow = endpoint({
-  id: 'getDeletedSiteWorkflow',
-  service: 'hosting',
-  method: 'GET',
-  path: `${path}/workflows/{workflowId}`,
-  summary: 'One workflow with its steps',
-  permissions: ['sites.view'],
-  params: { deletedSiteId, workflowId },
-  response: { status: 200, schema: workflowSchema },
-  problems: [],
-  tags,
-});
-
-export const watchDeletedSiteWorkflow = endpoint({
-  id: 'watchDeletedSiteWorkflow',
-  service: 'hosting',
-  method: 'GET',
-  path: `${path}/workflows/{workflowId}/events`,
-  summary: 'Its changes as server-sent events; ends with it or after 60 s, resumes by Last-Event-ID',
-  permissions: ['sites.view'],
-  params: { deletedSiteId, workflowId },
-  response: {
-    status: 200,
-    schema: workflowSchema,
-    contentType: 'text/event-stream',
-    eventLines: 'id: 5\nevent: workflow',
-  },
-  problems: [],
-  tags,
-});
-
-export const retryDeletedSiteWorkflow = endpoint({
-  id: 'retryDeletedSiteWorkflow',
-  service: 'hosting',
-  method: 'POST',
-  path: `${path}/workflows/{workflowId}/retry`,
-  summary: 'Staff: go on with a workflow that needs attention',
-  permissions: ['platform.staff'],
-  params: { deletedSiteId, workflowId },
-  response: { status: 202, schema: workflowSchema },
-  problems: ['workflow_not_waiting'],
-  inDemo: nothingWaits,
-  tags,
-});
-
-export const abandonDeletedSiteWorkflow = endpoint({
-  id: 'abandonDeletedSiteWorkflow',
-  service: 'hosting',
-  method: 'POST',
-  path: `${path}/workflows/{workflowId}/abandon`,
-  summary: 'Staff: give up a workflow that needs attention; the record can be restored again',
-  permissions: ['platform.staff'],
-  params: { deletedSiteId, workflowId },
-  response: { status: 202, schema: workflowSchema },
-  problems: ['workflow_not_waiting'],
-  inDemo: nothingWaits,
+  view: 'sites.view',
+  listSummary: 'What was and is being done to bring it back, newest first',
+  abandonSummary: 'Staff: give up a workflow that needs attention; the record can be restored again',
   tags,
 });

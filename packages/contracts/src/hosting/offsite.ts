@@ -103,8 +103,8 @@ const withoutSpaces = (maxLength: number) =>
     );
 
 /**
- * An origin `https://host[:port]` in the form in which `URL` writes it. `URL` shows the real address of a host that is
- * written in octal or as one number.
+ * An origin `https://host[:port]`, rewritten by `URL`. A host that was written in octal or as one number becomes its
+ * usual address, so that later checks see where it leads.
  */
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;

@@ -15,7 +15,7 @@ import {
   timestampSchema,
   uuidSchema,
 } from '../platform/values';
-import { acceptedWork } from '../platform/workflows';
+import { acceptedWork, workflowEndpoints } from '../platform/workflows';
 
 export const siteStatusSchema = z.enum(['provisioning', 'active', 'suspended', 'restoring', 'failed', 'deleting']);
 export type SiteStatus = z.infer<typeof siteStatusSchema>;
@@ -221,4 +221,14 @@ export const preflightSiteDeletion = endpoint({
   response: { status: 200, schema: preflightSchema },
   problems: [],
   tags,
+});
+
+export const siteWorkflows = workflowEndpoints({
+  noun: 'Site',
+  service: 'hosting',
+  path: '/v1/sites/{siteId}',
+  params: { siteId },
+  view: 'sites.view',
+  listSummary: 'What was and is being done to the site, newest first',
+  abandonSummary: 'Staff: give up a workflow that needs attention, leave the resource as it is and unlock it',
 });

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { problemSchema } from '../platform/problems';
 import {
+  anyOf,
   createdFilter,
   idSchema,
   modeSchema,
@@ -10,7 +11,7 @@ import {
   timestampSchema,
   uuidSchema,
 } from '../platform/values';
-import { workflowStatusSchema } from '../platform/workflows';
+import { workflowListQuery, workflowStatusSchema } from '../platform/workflows';
 
 export const auditEntrySchema = z
   .strictObject({
@@ -74,8 +75,8 @@ export const listAuditLog = endpoint({
 
 /**
  * The meaning of each type of event. The service that runs a workflow sends the types `workflow.*`, each when the
- * workflow reaches the state that the type describes. The keys service itself disables a webhook, with the type
- * `webhook.disable`. Every other type is the action of a call that was carried out at once.
+ * workflow reaches the state that the type describes. `webhook.disable` comes from the keys service itself, without a
+ * call. Every other type is the action of a call that was carried out at once.
  */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',
@@ -131,7 +132,7 @@ export function typesMeant(list: string): EventType[] | null {
   return named.some((types) => types.length === 0) ? null : [...new Set(named.flat())];
 }
 
-/** How long an event can be read. */
+/** The days for which an event can be read. */
 export const eventDays = 30;
 
 export const eventSchema = z
@@ -238,4 +239,61 @@ export const getEvent = endpoint({
   response: { status: 200, schema: eventSchema },
   problems: [],
   tags,
+});
+
+export const workflowOutcomeSchema = z.enum(['unfinished', 'needs_attention', 'succeeded', 'failed']);
+export type WorkflowOutcome = z.infer<typeof workflowOutcomeSchema>;
+
+/** A workflow, as far as its events describe it. */
+export const workflowSummarySchema = z
+  .strictObject({
+    id: uuidSchema.describe('The workflow.'),
+    kind: z.string().describe('The kind of work, such as restore_backup.'),
+    status: workflowOutcomeSchema.describe('unfinished waits for a worker or is being done; its url tells which.'),
+    resource: z.string().describe('The path of what it is done to, such as /v1/sites/{siteId}.'),
+    url: z.string().describe('Where the whole workflow can be read, with its steps.'),
+    actor_key_id: uuidSchema.nullable().describe('The key whose call began it; null where the clock or staff did.'),
+    created_at: timestampSchema.describe('When it was accepted.'),
+    updated_at: timestampSchema.describe('When it came to this status.'),
+    error: problemSchema.nullable().describe('Why it failed or waits for staff; null otherwise.'),
+  })
+  .meta({ id: 'WorkflowSummary' });
+export type WorkflowSummary = z.infer<typeof workflowSummarySchema>;
+
+const summaryListQuery = workflowListQuery.extend({
+  status: anyOf(workflowOutcomeSchema, 'work of these statuses'),
+  resource: z
+    .string()
+    .max(300)
+    .optional()
+    .meta({ description: 'Only work on this resource: its path, such as /v1/sites/{siteId}' }),
+});
+export type WorkflowSummaryFilter = Omit<z.output<typeof summaryListQuery>, 'cursor' | 'limit'>;
+
+export const listWorkflows = endpoint({
+  id: 'listWorkflows',
+  service: 'keys',
+  method: 'GET',
+  path: '/v1/workflows',
+  summary:
+    'All long work of the organisation, newest first: ' +
+    `what is unfinished, and what ended in the last ${eventDays} days; it follows the events`,
+  permissions: ['audit.view'],
+  query: summaryListQuery,
+  response: { status: 200, schema: pageOf(workflowSummarySchema) },
+  problems: [],
+  tags: ['Workflows'],
+});
+
+export const getWorkflow = endpoint({
+  id: 'getWorkflow',
+  service: 'keys',
+  method: 'GET',
+  path: '/v1/workflows/{workflowId}',
+  summary: 'Where a workflow of the organisation stands and where all of it is read, when nothing but its id is known',
+  permissions: ['audit.view'],
+  params: { workflowId: { schema: idSchema.describe('The workflow.'), notFound: 'workflow_not_found' } },
+  response: { status: 200, schema: workflowSummarySchema },
+  problems: [],
+  tags: ['Workflows'],
 });

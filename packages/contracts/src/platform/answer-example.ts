@@ -120,7 +120,7 @@ const values: Readonly<Record<string, string | number | boolean | null | Readonl
   created_at: '2026-11-23T14:11:02.503Z',
   scopes: 'sites.view',
 };
-/** The most usual values of their fields. An example prefers them to the first value of an enumeration. */
+/** An example of an enumeration has one of these values if it can, and otherwise the enumeration's first value. */
 const usual: ReadonlySet<unknown> = new Set([
   'active',
   'available',

@@ -9,7 +9,7 @@ const released: Surface = JSON.parse(readFileSync(path.join(__dirname, '../../..
 const restore = 'POST /v1/sites/{siteId}/backups/restore';
 const created = 'POST /v1/sites';
 
-it('the API breaks no caller of the last release: what is released is changed by `npm run openapi -- --release` only', () => {
+it('the API breaks no caller of the last release, which only `npm run openapi -- --release` writes', () => {
   expect(Object.keys(released).length).toBeGreaterThan(90);
   expect(breakingChanges(released, current)).toEqual([]);
 });
@@ -73,7 +73,7 @@ it.each<[string, string, Parameters<typeof changed>[1], string[]]>([
   expect(breakingChanges(current, changed(operation, change))).toEqual(expected);
 });
 
-it('tells an operation that is gone, and none that is new', () => {
+it('reports a removed operation, and no new operation', () => {
   const { [restore]: _gone, ...without } = current;
   expect(breakingChanges(current, without)).toEqual([`${restore} is gone`]);
   expect(breakingChanges(without, current)).toEqual([]);

@@ -47,7 +47,7 @@ describe('the table of codes in docs/spec/decisions.md', () => {
   );
 
   it.each(ten.map((id, index) => [index + 1, id] as const))(
-    'has in row %i what %s can answer, and nothing else',
+    'lists in row %i exactly the codes that %s can answer',
     (number, id) => {
       const endpoint = endpoints.find((candidate) => candidate.id === id);
       const row = table.split('\n').find((line) => line.startsWith(`| ${number} |`));

@@ -43,7 +43,7 @@ describe('docs/openapi.json', () => {
     expect(JSON.parse(committed)).toEqual(JSON.parse(JSON.stringify(document)));
   });
 
-  it('shows for every body one that its endpoint takes', () => {
+  it('shows a valid example of every body', () => {
     const refused = endpoints.filter(
       ({ body, example }) => body !== undefined && !body.strict().safeParse(example).success,
     );
@@ -51,7 +51,7 @@ describe('docs/openapi.json', () => {
     expect(endpoints.filter(({ body, example }) => body === undefined && example !== undefined)).toEqual([]);
   });
 
-  it('shows for every answer one that its endpoint gives', () => {
+  it('shows a valid example of every answer', () => {
     const shown = endpoints.flatMap(
       ({ id, method, path: at, response: { status, schema, contentType = 'application/json' } }) => {
         if (schema === undefined) return [];
@@ -107,7 +107,7 @@ describe('docs/openapi.json', () => {
     for (const { schema } of limits) expect(schema).toMatchObject({ type: 'integer', minimum: 1, default: 50 });
   });
 
-  it('knows each list by its page', () => {
+  it('gives every list a cursor and a limit', () => {
     const lists = endpoints.filter(
       ({ response: { schema } }) =>
         schema !== undefined && /"data":\{"type":"array"/.test(JSON.stringify(schemaOf(schema, 'output'))),
@@ -137,7 +137,7 @@ describe('docs/openapi.json', () => {
     );
   });
 
-  it('gives each operation a problem of its own, with exactly the codes that it can answer, and says what it needs and what refuses it', () => {
+  it('gives each operation a problem schema with exactly its codes, and describes its permissions and refusals', () => {
     for (const endpoint of endpoints) {
       const operation = JSON.parse(JSON.stringify(document.paths[endpoint.path]?.[endpoint.method.toLowerCase()]));
       const schemas = Object.values(
@@ -155,13 +155,13 @@ describe('docs/openapi.json', () => {
     }
   });
 
-  it('refers to nothing that is not there', () => {
+  it('has no reference without a target', () => {
     const references = referencesIn(document);
     expect(references.length).toBeGreaterThan(100);
     expect(references.filter((reference) => resolve(reference) === undefined)).toEqual([]);
   });
 
-  it('holds valid JSON Schemas that take what our own schemas take', () => {
+  it('holds valid JSON Schemas that accept what our own schemas accept', () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     ajv.addSchema({ $id: 'https://drydock.test/openapi', components: document.components }, 'openapi');
     for (const name of Object.keys(document.components.schemas)) {

@@ -16,7 +16,7 @@ export interface ProblemDetails {
   cause?: unknown;
 }
 
-/** A refusal with a stable code. It may be thrown anywhere below an endpoint, and is turned into HTTP in one place. */
+/** A refusal with a stable code. Any code below an endpoint may throw it; one place turns it into an HTTP answer. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly details: ProblemDetails;

@@ -2,8 +2,24 @@ import { z } from 'zod';
 import { agencyProblems } from '../problems/agency-problems';
 import { computeProblems } from '../problems/compute-problems';
 import { databaseProblems } from '../problems/database-problems';
-import { define } from '../problems/problem-definition';
 import { siteProblems, vendorProblems } from '../problems/site-problems';
+
+interface ProblemDefinition {
+  status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 412 | 415 | 422 | 429 | 431 | 500 | 503;
+  title: string;
+  /** The caller's next step. The page `/problems/{code}` shows it, and it is the default of `detail`. */
+  advice: string;
+  /**
+   * Whether the refusal may end by itself after a while. The refusal is not stored for an Idempotency-Key, so that a
+   * retry is carried out.
+   */
+  transient?: true;
+}
+
+/** Checks every entry, and keeps the codes and statuses as literal types. */
+const define = <const T extends Record<string, ProblemDefinition>>(
+  codes: T,
+): { readonly [Code in keyof T]: ProblemDefinition & { readonly status: T[Code]['status'] } } => codes;
 
 /** Every code with which Drydock can answer, with its status, its title, and the next step for the caller. */
 export const problems = define({

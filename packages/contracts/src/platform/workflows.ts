@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { endpoint, type PathParameter, type ServiceName } from './endpoint';
+import type { Permission } from './permissions';
 import { findingSchema } from './preflight';
 import { problemSchema } from './problems';
-import { anyOf, createdFilter, pageQuerySchema, timestampSchema, uuidSchema } from './values';
+import { anyOf, createdFilter, idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from './values';
 
 export const workflowStatusSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'needs_attention']);
 export type WorkflowStatus = z.infer<typeof workflowStatusSchema>;
@@ -61,9 +63,6 @@ export const acceptedWork = {
   workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.'),
 } as const;
 
-/** The reason why no workflow of the demo can be retried or abandoned. */
-export const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;
-
 /**
  * The query of a list of workflows. `kind` is no enumeration, because a workflow can outlive the release that knew its
  * kind.
@@ -78,6 +77,99 @@ export const workflowListQuery = pageQuerySchema.extend({
   ...createdFilter,
 });
 export type WorkflowFilter = Omit<z.output<typeof workflowListQuery>, 'cursor' | 'limit'>;
+
+const workflowId = { schema: idSchema.describe('The workflow.'), notFound: 'workflow_not_found' } as const;
+/** The reason why no workflow of the demo can be retried or abandoned. */
+const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;
+
+/**
+ * The endpoints by which the workflows of one kind of resource are followed, and decided by staff. `Noun` is part of
+ * their ids, such as `listSiteWorkflows` for `Site`. `path` and `params` are those of a single resource.
+ */
+export const workflowEndpoints = <
+  const Noun extends string,
+  const Params extends Readonly<Record<string, PathParameter>>,
+>({
+  noun,
+  service,
+  path,
+  params,
+  view,
+  listSummary,
+  abandonSummary,
+  tags = ['Workflows'],
+}: {
+  noun: Noun;
+  service: ServiceName;
+  path: string;
+  params: Params;
+  /** The permission that a caller needs to read the resource. */
+  view: Permission;
+  listSummary: string;
+  abandonSummary: string;
+  tags?: readonly string[];
+}) => {
+  const one = { service, params: { ...params, workflowId }, tags } as const;
+  const decision = {
+    ...one,
+    method: 'POST',
+    permissions: ['platform.staff'],
+    response: { status: 202, schema: workflowSchema },
+    problems: ['workflow_not_waiting'],
+    inDemo: nothingWaits,
+  } as const;
+  return {
+    list: endpoint({
+      ...one,
+      id: `list${noun}Workflows`,
+      method: 'GET',
+      path: `${path}/workflows`,
+      summary: listSummary,
+      permissions: [view],
+      params,
+      query: workflowListQuery,
+      response: { status: 200, schema: pageOf(workflowSchema) },
+      problems: [],
+    }),
+    get: endpoint({
+      ...one,
+      id: `get${noun}Workflow`,
+      method: 'GET',
+      path: `${path}/workflows/{workflowId}`,
+      summary: 'One workflow with its steps',
+      permissions: [view],
+      response: { status: 200, schema: workflowSchema },
+      problems: [],
+    }),
+    watch: endpoint({
+      ...one,
+      id: `watch${noun}Workflow`,
+      method: 'GET',
+      path: `${path}/workflows/{workflowId}/events`,
+      summary: 'Its changes as server-sent events; ends with it or after 60 s, resumes by Last-Event-ID',
+      permissions: [view],
+      response: {
+        status: 200,
+        schema: workflowSchema,
+        contentType: 'text/event-stream',
+        eventLines: 'id: 5\nevent: workflow',
+      },
+      problems: [],
+    }),
+    retry: endpoint({
+      ...decision,
+      id: `retry${noun}Workflow`,
+      path: `${path}/workflows/{workflowId}/retry`,
+      summary: 'Staff: go on with a workflow that needs attention',
+    }),
+    abandon: endpoint({
+      ...decision,
+      id: `abandon${noun}Workflow`,
+      path: `${path}/workflows/{workflowId}/abandon`,
+      summary: abandonSummary,
+    }),
+  };
+};
 
 /**
  * The paths at which a customer reads the subject of a workflow, by the subject's type. The subject's id follows the

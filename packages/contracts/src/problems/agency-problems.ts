@@ -1,7 +1,5 @@
-import { define } from './problem-definition';
-
 /** Codes about boards and cards. */
-export const agencyProblems = define({
+export const agencyProblems = {
   board_not_found: { status: 404, title: 'No such board', advice: 'GET /v1/agency/boards lists your boards.' },
   card_not_found: {
     status: 404,
@@ -59,4 +57,4 @@ export const agencyProblems = define({
     advice: 'A board holds up to 200 columns and 200 labels. Make another board.',
     transient: true,
   },
-});
+} as const;

@@ -1,7 +1,5 @@
-import { define } from './problem-definition';
-
 /** Codes about servers and their snapshots. */
-export const computeProblems = define({
+export const computeProblems = {
   // Resources that do not exist, or are not the caller's.
   server_not_found: { status: 404, title: 'No such server', advice: 'GET /v1/compute/servers lists your servers.' },
   server_snapshot_not_found: {
@@ -133,4 +131,4 @@ export const computeProblems = define({
     advice: 'It was sent once and nothing came of it. Look at the server, then try again.',
     transient: true,
   },
-});
+} as const;

@@ -1,7 +1,5 @@
-import { define } from './problem-definition';
-
 /** Codes about managed databases, their restores and their upgrades. */
-export const databaseProblems = define({
+export const databaseProblems = {
   database_not_found: { status: 404, title: 'No such database', advice: 'GET /v1/databases lists your databases.' },
   database_backup_not_found: {
     status: 404,
@@ -95,4 +93,4 @@ export const databaseProblems = define({
     advice: 'Nothing is left of it. Try again later, or ask support.',
     transient: true,
   },
-});
+} as const;

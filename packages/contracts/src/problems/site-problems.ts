@@ -1,7 +1,5 @@
-import { define } from './problem-definition';
-
 /** Codes about sites, their backups and copies, and their applications. */
-export const siteProblems = define({
+export const siteProblems = {
   site_not_found: { status: 404, title: 'No such site', advice: 'GET /v1/sites lists your sites.' },
   site_offsite_copy_not_found: {
     status: 404,
@@ -256,10 +254,10 @@ export const siteProblems = define({
     advice: 'Nothing was changed. Free space or ask support, then try again.',
     transient: true,
   },
-});
+} as const;
 
 /** Codes about snapshots at a vendor. */
-export const vendorProblems = define({
+export const vendorProblems = {
   no_vendor_package: {
     status: 404,
     title: 'The site has no hosting package at a vendor',
@@ -321,4 +319,4 @@ export const vendorProblems = define({
     advice: 'The order was sent once and no job came of it. Read the vendor snapshots, then try again.',
     transient: true,
   },
-});
+} as const;

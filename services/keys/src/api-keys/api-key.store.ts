@@ -121,7 +121,7 @@ export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promis
   return row ?? null;
 }
 
-/** The caller has locked the key's row. */
+/** Stores a change of a key. The caller has locked the key's row. */
 export async function changeApiKey(
   tx: Tx,
   keyId: string,
@@ -214,7 +214,7 @@ export interface KeyUse {
 }
 
 /**
- * Records the last use of keys and their new hashes. Skips a use without a new hash if a use from the same minute is on
+ * Records the last use of keys and their new hashes. Skips a use without a new hash if a use of the minute before is on
  * record. Skips a locked key, because a later use will be recorded. One statement writes both columns, so that every
  * key that was used after a change of the pepper has a new hash.
  */

@@ -31,7 +31,7 @@ async function dump(): Promise<string> {
   return texts.flatMap((rows) => rows.map(({ row }) => row)).join('\n');
 }
 
-test('a repeat answers the same token byte for byte, makes no second key, and the database holds neither token nor Idempotency-Key', async () => {
+test('a repeat answers the same token and mints nothing; the database has no token or Idempotency-Key', async () => {
   const key = `retry-${randomUUID()}`;
   const first = await post(key, { name: 'replayed', scopes: ['sites.view'] });
   const again = await post(key, { scopes: ['sites.view'], name: 'replayed' });
@@ -69,7 +69,7 @@ test('five requests at once with one key make one key and one answer', async () 
   expect(await keysNamed('five')).toBe(1);
 });
 
-test('another body is refused; another path, and the same key of another organisation, are their own', async () => {
+test('another body is refused; another path and another organisation may use the same key anew', async () => {
   const key = randomUUID();
   const first = await post(key);
   expect(refusalOf(await post(key, { name: 'other' }))).toBe('422 idempotency_key_reused');
@@ -93,7 +93,7 @@ test('a rotation replays its token too, and rotates once', async () => {
   expect(await dump()).not.toContain(tokenOf(first).slice(-49));
 });
 
-test('a repeat answers what was true at first, also when the new key was rotated and revoked since: its token opens nothing', async () => {
+test('a repeat gives the first answer even after its key was revoked; the token is no longer valid', async () => {
   const key = randomUUID();
   const first = await post(key, { name: 'short-lived' });
   const { id } = first.json as MintedApiKey;
@@ -110,7 +110,7 @@ test('a repeat answers what was true at first, also when the new key was rotated
   }
 });
 
-test('a repeat whose token came from a master key that is gone says so and makes nothing, and a fresh one does', async () => {
+test('a repeat whose token cannot be derived any more is refused; a fresh Idempotency-Key mints a key', async () => {
   const key = randomUUID();
   const first = await post(key, { name: 'before the rotation' });
   const renewed = await startKeys({ DATABASE_URL: api.postgres.url, WEBHOOK_SECRET: api.secrets.webhook });
@@ -127,7 +127,7 @@ test('a repeat whose token came from a master key that is gone says so and makes
   await renewed.close();
 });
 
-test('a refusal that waiting cannot change is replayed, one for a missing right is asked again', async () => {
+test('a permanent refusal is replayed, and a refusal for a missing right is decided anew', async () => {
   const [wrong, early] = [randomUUID(), randomUUID()];
   const first = await post(wrong, { name: 'x', scopes: ['sites.fly'] });
   const again = await post(wrong, { name: 'x', scopes: ['sites.fly'] });
@@ -140,7 +140,7 @@ test('a refusal that waiting cannot change is replayed, one for a missing right 
   expect([granted.status, granted.headers['idempotent-replayed']]).toEqual([201, undefined]);
 });
 
-test('the permission is asked again on a replay; a day later the key is forgotten and works afresh', async () => {
+test('a replay checks the permission again; after a day the Idempotency-Key counts as new', async () => {
   const key = randomUUID();
   const first = await post(key, { name: 'a day' });
   const demoted = { ...root.caller, scopes: ['sites.view'] };

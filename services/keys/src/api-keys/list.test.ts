@@ -79,7 +79,7 @@ test('each organisation sees its own keys and those below, never those above or 
   expect(grand.has(orgs.stranger.key.id)).toBe(false);
 });
 
-test('org_id gives the keys of that organisation alone; one out of scope answers as one that is not there', async () => {
+test('org_id lists the keys of that organisation alone; an unreachable one answers as a missing one', async () => {
   const { id } = await api.mint(orgs.grand.key.caller, { org_id: orgs.child.id });
   const ids = (await crawl(orgs.parent.key.caller, { org_id: orgs.child.id.toUpperCase(), limit: '2' })).map(
     (key) => key.id,
@@ -97,7 +97,7 @@ test('org_id gives the keys of that organisation alone; one out of scope answers
   expect(new Set(answers.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
 });
 
-test("minting in a parent's, a sibling's or a stranger's organisation is refused as in one that is not there", async () => {
+test('minting for a parent, a sibling or a stranger is refused as for a missing organisation', async () => {
   const answers = await Promise.all(
     [uuidv7(), orgs.parent.id, orgs.sibling.id, orgs.grand.id, orgs.stranger.id].map((org_id) =>
       api.call(orgs.child.key.caller, 'POST', '/v1/api-keys', { body: { name: 'x', org_id } }),
@@ -107,7 +107,7 @@ test("minting in a parent's, a sibling's or a stranger's organisation is refused
   expect(new Set(answers.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
 });
 
-test("another organisation's key, a live one for a sandbox caller, a revoked one and none at all are one 404 for get, revoke and rotate", async () => {
+test('a foreign, revoked or missing key, and a live one for a sandbox caller, are one 404 to every call', async () => {
   const revoked = await api.mint(orgs.child.key.caller);
   await api.rows('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [revoked.id]);
   const sandbox = await api.mint(orgs.child.key.caller, { sandbox: true, scopes: ['apikeys.manage'] });
@@ -143,7 +143,7 @@ test("another organisation's key, a live one for a sandbox caller, a revoked one
   }
 });
 
-test('a sandbox caller sees the sandbox keys of its subtree, a live one both kinds', async () => {
+test('a sandbox caller sees only the sandbox keys of its subtree, and a live caller all keys', async () => {
   const sandbox = await api.mint(orgs.parent.key.caller, { sandbox: true, scopes: ['apikeys.manage'] });
   const below = await api.mint(orgs.parent.key.caller, { sandbox: true, org_id: orgs.child.id });
   for (const query of [{}, { org_id: orgs.parent.id }, { org_id: orgs.child.id }]) {

@@ -14,7 +14,7 @@ afterAll(() => api.close());
 const post = (caller = root.caller, body: unknown = {}, idempotencyKey?: string) =>
   api.call(caller, 'POST', '/v1/api-keys', { body, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) });
 
-test('a key is minted with a token that is shown once, well formed, and good', async () => {
+test('a minted key shows its token once, and the token is well formed and valid', async () => {
   const { id, token, answer } = await api.mint(root.caller, {
     name: 'ci',
     scopes: ['sites.view', 'apikeys.manage', 'sites.view'],
@@ -64,7 +64,7 @@ test('without scopes a key may do nothing', async () => {
   }
 });
 
-test('the permission is asked before anything else, and named', async () => {
+test('the permission is checked before anything else, and the refusal names it', async () => {
   const { caller } = await api.mint(root.caller, { scopes: ['sites.view'] });
   const answer = await post(caller, { nonsense: 1 });
   expect(refusalOf(answer)).toBe('403 permission_denied');
@@ -112,7 +112,7 @@ test('scopes that the creator does not hold are refused and listed', async () =>
   });
 });
 
-test('what the gateway says a caller holds is not enough: the key itself is read in the transaction that mints', async () => {
+test('the minting transaction reads the calling key itself and does not rely on the gateway’s scopes', async () => {
   const weak = await api.mint(root.caller, { scopes: ['apikeys.manage'] });
   const stale = { ...weak.caller, scopes: ['apikeys.manage', 'platform.staff'] };
   expect(refusalOf(await post(stale, { name: 'x', scopes: ['platform.staff'] }))).toBe('403 scope_not_held');
@@ -133,7 +133,7 @@ test('a sandbox key mints sandbox keys only; a live key mints both', async () =>
   expect((await api.mint(sandbox.caller, { sandbox: true })).caller.mode).toBe('sandbox');
 });
 
-test('a key for an organisation below holds no more than that organisation is allowed', async () => {
+test('a key for an organisation below gets no permission that the organisation lacks', async () => {
   const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['apikeys.manage', 'sites.view'] });
   const made = await api.mint(root.caller, { org_id: child.id.toUpperCase(), scopes: ['sites.view'] });
   expect(made.caller).toMatchObject({ orgId: child.id, scopes: ['sites.view'] });

@@ -18,7 +18,7 @@ const asked = fc.array(
 const isWithin = (scopes: readonly string[], bound: readonly string[]): boolean =>
   scopes.every((scope) => bound.includes(scope));
 
-test('by the rules, whatever is granted was held, is allowed in the organisation, and is a permission', () => {
+test('the rules grant only permissions that the creator holds and the organisation allows', () => {
   fc.assert(
     fc.property(
       fc.array(some, { minLength: 1, maxLength: 5 }),
@@ -38,7 +38,7 @@ test('by the rules, whatever is granted was held, is allowed in the organisation
   );
 });
 
-test('by the rules, what a key may do is what it was given, less what any organisation above it lacks', () => {
+test('by the rules, a key may do what it was given, less what any organisation above it lacks', () => {
   fc.assert(
     fc.property(asked, fc.array(some, { minLength: 1, maxLength: 5 }), (scopes, allowedByEach) => {
       const effective = effectiveScopes({ scopes, allowedByEach });
@@ -61,7 +61,7 @@ describe('through the service', () => {
   });
   afterAll(() => api.close());
 
-  test('a key minted or rotated by a key never holds more than that key does, whatever organisations gain and lose meanwhile', async () => {
+  test('a minted or rotated key never holds more than its creator, whatever organisations gain or lose', async () => {
     await fc.assert(
       fc.asyncProperty(some, some, some, some, async (parentHas, childHas, creatorAsks, keyAsks) => {
         const manages = (scopes: string[]) => [...new Set([...scopes, 'apikeys.manage'])];

@@ -45,7 +45,7 @@ afterEach(() => {
   gateways.have = async () => undefined;
 });
 
-test('a gateway is waited for longer than it may trust what it heard', async () => {
+test('the wait for gateways is longer than a gateway trusts a verification', async () => {
   const startedMs = performance.now();
   await waitForGateways();
   expect(performance.now() - startedMs).toBeGreaterThan(1_050);
@@ -81,7 +81,7 @@ test('without a grace time the old token is refused by every gateway once the ro
   expect((await held.answered).status).toBe(201);
 });
 
-test('what a key may no longer do after a change it may do at no gateway once the change is answered', async () => {
+test('once a change of a key is answered, no gateway allows what the change took away', async () => {
   const key = await api.mint(root.caller, { scopes: ['sites.view'] });
   const isNarrowed = async (): Promise<boolean> => JSON.stringify(await api.verify(key.token)).includes('"scopes":[]');
   const held = await holdAtGateways(
@@ -93,7 +93,7 @@ test('what a key may no longer do after a change it may do at no gateway once th
   expect((await held.answered).status).toBe(200);
 });
 
-test('a right that is taken from an organisation is gone at every gateway once the change is answered', async () => {
+test('once an organisation’s loss of a right is answered, no gateway allows that right', async () => {
   const rights = ['apikeys.manage', 'sites.view'];
   const child = await api.createOrg(root.caller, { name: 'Loses a right', permissions: rights });
   const key = await api.mint(root.caller, { org_id: child.id, scopes: rights });
@@ -158,7 +158,7 @@ test.each([[-1], [1.5], ['60'], [604_801]])('a grace time of %j is refused', asy
   expect(refusalOf(await rotate(id, { grace_seconds }))).toBe('422 invalid_request');
 });
 
-test('rotating a key is no way to rights that the caller does not hold', async () => {
+test('a rotation gives the caller no right that the caller does not hold', async () => {
   const strong = await api.mint(root.caller, { scopes: ['sites.view', 'platform.staff'] });
   const weak = await api.mint(root.caller, { scopes: ['apikeys.manage', 'sites.view'] });
   const answer = await rotate(strong.id, {}, weak.caller);
@@ -167,7 +167,7 @@ test('rotating a key is no way to rights that the caller does not hold', async (
   expect(await isGood(strong.token)).toBe(true);
 });
 
-test('a key that may do more is ended by no key that only manages keys: not by revoking it, nor by taking its scopes, time or addresses', async () => {
+test('a weak key can neither revoke a stronger key nor take its scopes, time or addresses', async () => {
   const strong = await api.mint(root.caller, { scopes: ['sites.view', 'databases.manage'] });
   const weak = await api.mint(root.caller, { scopes: ['apikeys.manage', 'sites.view'] });
   const revoked = await api.call(weak.caller, 'DELETE', `/v1/api-keys/${strong.id}`);
@@ -195,7 +195,7 @@ test('a key is revoked by one that holds as much, by its creator, and by staff',
   expect(answers.map(({ status }) => status)).toEqual([204, 204, 204]);
 });
 
-test('what its organisation has lost does not come back with a rotation', async () => {
+test('a rotation does not bring back a right that the organisation has lost', async () => {
   const child = await api.createOrg(root.caller, {
     name: 'Shrunk',
     permissions: ['apikeys.manage', 'sites.view', 'databases.view'],
@@ -227,7 +227,7 @@ async function whileRevoking<T>(id: string, meanwhile: () => Promise<T>): Promis
   return result;
 }
 
-test('a key that is being revoked is not rotated, and mints no other', async () => {
+test('a key that is being revoked cannot be rotated and mints no other key', async () => {
   const victim = await api.mint(root.caller, { name: 'victim', scopes: ['apikeys.manage'] });
   expect(refusalOf(await whileRevoking(victim.id, () => rotate(victim.id)))).toBe('404 api_key_not_found');
   const thief = await api.mint(root.caller, { name: 'thief', scopes: ['apikeys.manage'] });

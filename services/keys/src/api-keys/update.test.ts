@@ -24,7 +24,7 @@ const read = async ({ id }: { id: string }) =>
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
 const rights = ['apikeys.manage', 'sites.view'];
 
-test('a key shows who minted it and is bounded by nothing until it is changed; what is not named stays', async () => {
+test('a key shows its creator and has no limits until it is changed; a field that is not sent stays', async () => {
   const key = await api.mint(root.caller, { name: 'deploy', scopes: rights });
   expect(await read(key)).toMatchObject({ created_by: root.id, expires_at: null, allowed_ips: [], scopes: rights });
   const expires_at = inAnHour();
@@ -50,7 +50,7 @@ test('a key shows who minted it and is bounded by nothing until it is changed; w
   });
 });
 
-test('what it may do and from where is what keys says to a gateway, from the answer on', async () => {
+test('from the answer on, a gateway hears the new scopes and addresses of a changed key', async () => {
   const key = await api.mint(root.caller, { scopes: rights });
   await changed(key, { scopes: ['sites.view'], allowed_ips: ['203.0.113.0/24'] });
   expect(await api.verify(key.token)).toMatchObject({
@@ -62,7 +62,7 @@ test('what it may do and from where is what keys says to a gateway, from the ans
   expect(await api.verify(key.token)).not.toHaveProperty('allowed_ips');
 });
 
-test('a key that has expired is not good, is in no list, and cannot be changed back', async () => {
+test('an expired key is invalid, is in no list, and cannot be changed back', async () => {
   const key = await api.mint(root.caller);
   await changed(key, { expires_at: inAnHour() });
   expect((await api.verify(key.token)).valid).toBe(true);
@@ -99,7 +99,7 @@ test.each([
   expect(await read(key)).toMatchObject(before);
 });
 
-test('a key may bound itself, and lifts no limit of its own, neither on itself nor through another', async () => {
+test('a key may limit itself, but cannot lift its limits, neither on itself nor through another key', async () => {
   const key = await api.mint(root.caller, { scopes: rights });
   const expires_at = inAnHour();
   await changed(key, { expires_at, allowed_ips: ['203.0.113.0/24'] }, key);
@@ -113,7 +113,7 @@ test('a key may bound itself, and lifts no limit of its own, neither on itself n
   expect(refusalOf(await change(other, { expires_at: null }, key))).toBe('403 own_limits');
 });
 
-test('a limit is lifted by nobody who holds less than the key does', async () => {
+test('no key lifts the limits of a key that holds more rights', async () => {
   const key = await api.mint(root.caller, { scopes: rights });
   await changed(key, { expires_at: inAnHour() });
   const lesser = await api.mint(root.caller, { scopes: ['apikeys.manage'] });
@@ -121,7 +121,7 @@ test('a limit is lifted by nobody who holds less than the key does', async () =>
   await changed(key, { expires_at: null });
 });
 
-test('what a bounded key mints or replaces is bounded as it is', async () => {
+test('a key that a limited key mints or rotates has the same limits', async () => {
   const key = await api.mint(root.caller, { scopes: rights });
   const bounds = { expires_at: inAnHour(), allowed_ips: ['203.0.113.0/24'] };
   await changed(key, bounds);

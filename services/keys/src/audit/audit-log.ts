@@ -48,8 +48,8 @@ export const listAuditLog = ({ pager, database }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof listAuditLogEndpoint>;
 
 /**
- * Receives the audit entries that the other services deliver. Each service signs with its own secret and may write only
- * its own entries. `eventsArrived` is called after each commit of events.
+ * Receives the audit entries and the workflow events that the other services deliver. Each service signs with its own
+ * secret and may write only its own entries. `eventsArrived` is called after each commit of events.
  */
 export function takeDeliveries(
   database: KeysDatabase,

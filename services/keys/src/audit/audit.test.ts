@@ -32,7 +32,7 @@ const entryOf = (orgId: string, more: object = {}) => ({
 const deliver = (entries: unknown[], service = 'hosting', signed = { issuer: 'hosting', secret: api.secrets.audit }) =>
   api.internal('/internal/audit', { service, entries }, signed);
 
-test('each accepted change is one entry, and a refused one is none', async () => {
+test('each accepted change makes one entry, and a refused change none', async () => {
   const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['apikeys.manage', 'sites.view'] });
   await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { name: 'Renamed' } });
   const { id } = await api.mint(root.caller, { scopes: ['sites.view'] }, { idempotencyKey: 'once' });
@@ -80,7 +80,7 @@ test('an entry and its change are one transaction', async () => {
   ]);
 });
 
-test("a delivery is taken, a second one changes nothing, and the log shows the caller's organisation and mode only", async () => {
+test("a repeated delivery changes nothing, and the log shows only the caller's organisation and mode", async () => {
   const { orgId } = root.caller;
   const [live, sandbox, foreign] = [entryOf(orgId), entryOf(orgId), entryOf(uuidv7())];
   const entries = [
@@ -96,7 +96,7 @@ test("a delivery is taken, a second one changes nothing, and the log shows the c
   expect((await log(root.caller)).map(({ id }) => id)).not.toContain(foreign.id);
 });
 
-test('a service writes entries of its own only, with its own secret only', async () => {
+test('a service writes only its own entries, and only with its own secret', async () => {
   const entry = { ...entryOf(root.caller.orgId), mode: 'live' };
   const { audit, token } = api.secrets;
   const answers = [
@@ -143,7 +143,7 @@ test('the log pages, newest first', async () => {
   );
 });
 
-test('the log of an organisation is read by those above it, alone or with all below it in one list, and by nobody else', async () => {
+test('only an organisation and those above it read its log, alone or with all below in one list', async () => {
   const child = await api.createOrg(root.caller, {
     name: 'Child',
     permissions: ['audit.view', 'orgs.manage', 'apikeys.manage'],

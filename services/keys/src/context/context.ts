@@ -20,13 +20,13 @@ export interface HandlerContext {
   /** Receivers (`host:port`) that may have any address, even a private address. */
   webhooksAllowed: ReadonlySet<string>;
   sequencer: EventNumbers;
-  /** Resolves when no gateway trusts a verification from before the call any more. */
+  /** Resolves once no gateway trusts a verification that is older than this call. */
   gatewaysHave(): Promise<void>;
 }
 
 /**
- * A gateway trusts a verification for 1 s from its request. Another 100 ms are for answers that are still on the
- * network.
+ * A gateway trusts a verification for 1 s, counted from its request for the verification. Another 100 ms are for
+ * answers that are still on the network.
  */
 const revocationWaitMs = 1_100;
 

@@ -40,7 +40,7 @@ const deliver = (entries: unknown[], service = 'hosting', issuer = 'hosting') =>
 const visible = (caller: Caller, count: number) =>
   until(async () => (await read(caller, '?limit=100')).length >= count);
 
-test('keys’ own changes, those of other services done at once, and the turns of workflows are events of their organisation, newest first', async () => {
+test('changes of keys and of other services, and states of workflows, are events, newest first', async () => {
   const { orgId } = root.caller;
   const { id } = await api.mint(root.caller);
   const atOnce = {
@@ -86,7 +86,7 @@ test('nobody sees the events of another organisation or of the other mode, nor f
   }
 });
 
-test('a delivery that comes again changes nothing, and a service delivers its own only', async () => {
+test('a repeated delivery changes nothing, and a service delivers only its own events', async () => {
   const turn = turnOf(root.caller.orgId);
   await deliver([{ ...turn, mode: 'live' }]);
   await deliver([{ ...turn, mode: 'live', type: 'workflow.failed' }]);
@@ -96,7 +96,7 @@ test('a delivery that comes again changes nothing, and a service delivers its ow
   expect(await read(root.caller, '?type=workflow.*')).toEqual([turn]);
 });
 
-test('a list is filtered by type and by resource, page by page, and a reader goes on after the event that it had last', async () => {
+test('a list is filtered by type and resource in pages, and a reader continues after its last event', async () => {
   const { orgId } = root.caller;
   const resource = `/v1/sites/${uuidv7()}`;
   const turns = Array.from({ length: 9 }, (_, index) =>
@@ -132,7 +132,7 @@ test('a list is filtered by type and by resource, page by page, and a reader goe
     expect(refusalOf(await api.call(root.caller, 'GET', `/v1/events${query}`))).toBe('422 invalid_request');
 });
 
-test('readers see every event once and in its place while writers of several processes commit late and several sequencers are at work', async () => {
+test('readers see every event once and in order despite late commits and several sequencers', async () => {
   const scope = { ...root.caller, types: null, resource: null };
   const databases = Array.from({ length: 3 }, () =>
     openDatabase(api.postgres.url, { max: 6, applicationName: 'test' }),
@@ -177,7 +177,7 @@ test('readers see every event once and in its place while writers of several pro
   for (const database of databases) await database.close();
 });
 
-test('events leave after 30 days, and no others', async () => {
+test('exactly the events that are older than 30 days are removed', async () => {
   const daysAgo = (days: number) => ({ at: new Date(Date.now() - days * 86_400_000).toISOString() });
   const [old, young] = [turnOf(root.caller.orgId, daysAgo(31)), turnOf(root.caller.orgId, daysAgo(29))];
   await deliver([old, young].map((turn) => ({ ...turn, mode: 'live' })));

@@ -25,7 +25,7 @@ async function below(above: GoodKey, name: string): Promise<{ org: Org; key: Goo
   return { org, key: await api.mint(above.caller, { org_id: org.id, scopes: rights }) };
 }
 
-test('a reseller that loses a right loses it in its whole subtree at once, and gets it back with it', async () => {
+test('a reseller loses and regains a right together with its whole subtree, at once', async () => {
   const reseller = await below(root, 'Reseller');
   const customer = await below(reseller.key, 'Customer');
   const scopesOf = async ({ token }: GoodKey) => (await api.callerOf(token)).scopes;
@@ -97,13 +97,13 @@ test('an organisation is never allowed more than those above it, and the answer 
   expect(refusalOf(await update(customer.org.id, { permissions: ['sites.view'] }))).toBe('422 org_permission_not_held');
 });
 
-test('a name changes alone; nothing to change changes nothing', async () => {
+test('a change of the name changes nothing else, and an empty change changes nothing', async () => {
   const { org } = await below(root, 'Before');
   expect((await update(org.id, { name: 'After' })).json).toEqual({ ...org, name: 'After' });
   expect((await update(org.id, {})).json).toEqual({ ...org, name: 'After' });
 });
 
-test("what is not the caller's or below is one 404, as a parent one 403", async () => {
+test("an organisation that is not the caller's or below answers 404, and 403 as a parent", async () => {
   const [reseller, sibling, stranger] = [await below(root, 'One'), await below(root, 'Two'), await api.bootstrap()];
   const ids = [uuidv7(), 'not-an-id', root.caller.orgId, sibling.org.id, stranger.caller.orgId];
   const updates = await Promise.all(ids.map((id) => update(id, { name: 'taken' }, reseller.key.caller)));
@@ -135,7 +135,7 @@ test('the list is the subtree, newest first, in pages', async () => {
   expect(found).toEqual(expected);
 });
 
-test('the tree is not for sandbox keys', async () => {
+test('a sandbox key may neither see nor change the tree', async () => {
   const { caller } = await api.mint(root.caller, { sandbox: true, scopes: ['orgs.view', 'orgs.manage'] });
   expect(refusalOf(await api.call(caller, 'GET', '/v1/orgs'))).toBe('403 sandbox_key');
   expect(refusalOf(await create({ name: 'x', permissions: [] }, caller))).toBe('403 sandbox_key');
@@ -165,7 +165,7 @@ test.each([
   expect(refusalOf(await create(body))).toBe('422 invalid_request');
 });
 
-test('changes of one organisation at once all happen, one after another', async () => {
+test('simultaneous changes of one organisation are all made, one after another', async () => {
   const { org } = await below(root, 'Busy');
   const answers = await Promise.all(
     Array.from({ length: 10 }, (_, number) => update(org.id, { name: `name ${number}`, permissions: rights })),
@@ -173,7 +173,7 @@ test('changes of one organisation at once all happen, one after another', async 
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
 });
 
-test('me and permissions tell what the calling key may do', async () => {
+test('/v1/me and /v1/permissions show what the calling key may do', async () => {
   const { key, org } = await below(root, 'Mine');
   const me = await api.call(key.caller, 'GET', '/v1/me');
   expect(me.json).toMatchObject({

@@ -1,7 +1,7 @@
 import { uuidv7 } from 'uuidv7';
 import { createKeySecrets } from './api-key.secret';
 
-test('a derived secret is the same in every process, and another one for another caller, Idempotency-Key, record or service secret', () => {
+test('a derived secret depends only on caller, Idempotency-Key, record and service secret', () => {
   const origin = { callerKeyId: uuidv7(), rawIdempotencyKey: 'retry', recordId: uuidv7() };
   const derive = (change: Partial<typeof origin> = {}, serviceSecret = 'a1'.repeat(32)) =>
     createKeySecrets(serviceSecret).newSecret({ ...origin, ...change });
@@ -19,7 +19,7 @@ test('a derived secret is the same in every process, and another one for another
   expect(new Set([derive(), ...others]).size).toBe(6);
 });
 
-test('a secret is compared under the pepper that it was hashed with, and new ones are hashed with the newest', () => {
+test('a secret is compared under the pepper of its hash, and new secrets are hashed with the newest pepper', () => {
   const serviceSecret = 'a1'.repeat(32);
   const [old, rotated, lost] = [
     createKeySecrets(serviceSecret),
@@ -52,7 +52,7 @@ test('random secrets and prefixes use every letter about equally', () => {
   expect([...counts.values()].every((count) => Math.abs(count - mean) < 6 * Math.sqrt(mean))).toBe(true);
 });
 
-test('while the service’s secret is rotated, keys of both open, a replay derives what was shown, and a used key gets the current pepper', () => {
+test('during a rotation of the service’s secret old keys stay valid and replays work; a use rehashes', () => {
   const [before, after] = ['a1'.repeat(32), 'b2'.repeat(32)];
   const [old, both, renewed] = [
     createKeySecrets(before),

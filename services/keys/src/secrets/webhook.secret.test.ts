@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks';
 import { uuidv7 } from 'uuidv7';
 import { createWebhookSecrets } from './webhook.secret';
 
-test('while our own secret is rotated, a message verifies by what a receiver was shown before and by what it is shown now', () => {
+test('during a rotation of the service’s secret, a message verifies with the old and with the new secret', () => {
   const [before, after] = ['a1'.repeat(32), 'b2'.repeat(32)];
   const [old, both, renewed] = [
     createWebhookSecrets(before),

@@ -24,7 +24,7 @@ const lastUsedOf = async (id: string): Promise<Date | null> => {
   return row?.last_used_at ?? null;
 };
 
-test('every cause of "no" gives the very same answer', async () => {
+test('every invalid token gets the same answer, whatever the cause', async () => {
   const [good, revoked, expired] = [
     await api.mint(root.caller),
     await api.mint(root.caller),
@@ -61,7 +61,7 @@ const swapCase = (text: string): string => {
   return text.slice(0, at) + swapped + text.slice(at + 1);
 };
 
-test('only the gateway may ask, and only with a token for this very question', async () => {
+test('only the gateway may ask, and only with a token that is bound to this request', async () => {
   const { token: secret, audit } = api.secrets;
   for (const signed of [
     { issuer: 'gateway', secret: audit },
@@ -73,7 +73,7 @@ test('only the gateway may ask, and only with a token for this very question', a
   }
 });
 
-test('a new hash is written with the use that it was made at, even within the minute of another, and beside uses that bring none', async () => {
+test('a new hash is written with its use, even within a minute of another use, and beside other uses', async () => {
   const used = await api.mint(root.caller);
   const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
   const uses = createLastUses(database.sql(), createLog({ service: 'test', level: 'silent' }));
@@ -111,7 +111,7 @@ test('the last use is written soon, at most once a minute, and never for a refus
   await database.close();
 });
 
-test('housekeeping: keys past their grace time leave the lists, answers of yesterday are forgotten', async () => {
+test('housekeeping unlists keys past their grace time and forgets answers that are older than a day', async () => {
   const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
   await api.rows(`UPDATE api_keys SET valid_until = now() - interval '1 second' WHERE id = $1`, [root.id]);
   await api.rows(

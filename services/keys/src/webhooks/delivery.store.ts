@@ -7,8 +7,8 @@ import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../context/database.store';
 
 // The pending deliveries of one resource to one webhook form a queue. Only the oldest has a due time; the others wait
-// at 'infinity'. A transaction locks the webhook's row before it adds to a queue or removes from it. So no delivery
-// waits for an ended delivery.
+// at 'infinity'. A transaction locks the webhook's row before it adds to a queue or removes from it. Otherwise a
+// delivery that is added while the delivery before it ends would wait for ever.
 
 /** Adds the webhook deliveries of events that have just been numbered. */
 export async function addDeliveries(sql: Sql, seqs: readonly string[]): Promise<void> {

@@ -149,7 +149,7 @@ const deliveriesOf = async ({ id }: { id: string }): Promise<WebhookDelivery[]> 
 };
 const get = async ({ id }: { id: string }) => (await api.call(root.caller, 'GET', `/v1/webhooks/${id}`)).json;
 
-test('an event is sent once, signed so that the library of the standard takes it, with what the event endpoint answers', async () => {
+test('an event is sent once, with the body that its endpoint answers and a signature of the standard', async () => {
   startSender();
   const webhook = await create({ event_types: ['workflow.succeeded'] });
   const event = turn('/v1/sites/a');
@@ -180,7 +180,7 @@ test('an event is sent once, signed so that the library of the standard takes it
   });
 });
 
-test('whatever a receiver does, each event arrives, and those of one resource in their order', async () => {
+test('whatever a receiver does, each event arrives, and events of one resource in their order', async () => {
   startSender({ pauses: Array.from({ length: 30 }, () => 0.02) });
   const webhook = await create();
   const resources = Array.from({ length: 5 }, () => `/v1/sites/${uuidv7()}`);
@@ -209,7 +209,7 @@ test('whatever a receiver does, each event arrives, and those of one resource in
   expect(receiver.at('/elsewhere')).toEqual([]);
 }, 150_000);
 
-test('what is never taken ends as failed, lets the next event of its resource go, and can be sent again', async () => {
+test('a delivery that is never accepted fails, lets the resource’s next event go, and can be replayed', async () => {
   startSender();
   const webhook = await create({ event_types: ['workflow.*'] });
   const [lost, next] = [turn('/v1/sites/b'), turn('/v1/sites/b')];
@@ -235,7 +235,7 @@ test('what is never taken ends as failed, lets the next event of its resource go
   ).toBe('404 webhook_delivery_not_found');
 });
 
-test('a receiver that hangs, answers for ever or changes the protocol is given up after its time, and the event comes again', async () => {
+test('a receiver that hangs, never ends its answer or switches protocols is given up and tried again', async () => {
   startSender({ answerMs: 400 });
   const webhook = await create({ event_types: ['workflow.*'] });
   const behaviour = ['other protocol', 'hang', 'drip', 204] as const;
@@ -246,7 +246,7 @@ test('a receiver that hangs, answers for ever or changes the protocol is given u
   expect(receiver.at(pathOf(webhook)).map(({ id }) => id)).toEqual(behaviour.map(() => event.id));
 });
 
-test('a receiver that has gone is asked for three days after growing pauses, and what waited comes in its order once it is back', async () => {
+test('an absent receiver is tried for three days with growing pauses; once back, it gets all in order', async () => {
   startSender({ pauses: pausesSeconds });
   const webhook = await create({ event_types: ['workflow.*'] });
   const events = [turn('/v1/sites/l'), turn('/v1/sites/l'), turn('/v1/sites/l')];
@@ -273,7 +273,7 @@ test('a receiver that has gone is asked for three days after growing pauses, and
   expect(receiver.at(pathOf(webhook)).map(({ id }) => id)).toEqual(events.map(({ id }) => id));
 });
 
-test('while it is off nothing is sent and nothing new is kept; on again, what waited is sent in its order', async () => {
+test('a webhook that is off gets nothing and keeps no new event; on again, pending events come in order', async () => {
   const webhook = await create({ event_types: ['workflow.*'] });
   const waiting = [turn('/v1/sites/c'), turn('/v1/sites/c'), turn('/v1/sites/d')];
   await happen(waiting);
@@ -298,7 +298,7 @@ test('while it is off nothing is sent and nothing new is kept; on again, what wa
   expect(receiver.at(pathOf(webhook))).toHaveLength(3);
 });
 
-test('switched off while deliveries are under way, it is sent nothing more, whatever becomes of them', async () => {
+test('a webhook that is switched off during deliveries gets nothing more, however those end', async () => {
   startSender();
   const webhook = await create({ event_types: ['workflow.*'] });
   const answers: ((status: number) => void)[] = [];
@@ -329,7 +329,7 @@ test('switched off while deliveries are under way, it is sent nothing more, what
   await until(async () => (await deliveriesOf(webhook)).every(({ status }) => status === 'delivered'));
 });
 
-test('a webhook that took one of the events that ended together is not failing', async () => {
+test('a webhook that accepted one of several simultaneous deliveries is not failing', async () => {
   const webhook = await create({ event_types: ['workflow.*'] });
   await happen([turn('/v1/sites/o'), turn('/v1/sites/p')]);
   await until(async () => (await deliveriesOf(webhook)).length === 2);
@@ -348,7 +348,7 @@ test('a webhook that took one of the events that ended together is not failing',
   ]);
 });
 
-test('no event waits for one that is over, whenever it comes', async () => {
+test('no event waits behind a delivery that has ended, whenever the event comes', async () => {
   startSender({ everyMs: 1 });
   const webhook = await create({ event_types: ['workflow.*'] });
   const database = openDatabase(api.postgres.url, { max: 4, applicationName: 'test' });
@@ -365,7 +365,7 @@ test('no event waits for one that is over, whenever it comes', async () => {
   await database.close();
 });
 
-test('what waits behind an event that has become too old is sent once that one is gone', async () => {
+test('an event that waits behind a purged event is sent', async () => {
   const webhook = await create({ event_types: ['workflow.*'] });
   const [old, waiting] = [turn('/v1/sites/i'), turn('/v1/sites/i')];
   await happen([old, waiting]);
@@ -379,7 +379,7 @@ test('what waits behind an event that has become too old is sent once that one i
   expect(receiver.at(pathOf(webhook)).map(({ id }) => id)).toEqual([waiting.id]);
 });
 
-test('it is switched off after five days of failure, or at once by 410, and its organisation is told', async () => {
+test('a webhook is switched off after five days of failure or at once by 410, which is an event', async () => {
   startSender();
   const [tired, gone] = [
     await create({ event_types: ['workflow.failed'] }),
@@ -400,7 +400,7 @@ test('it is switched off after five days of failure, or at once by 410, and its 
   await until(async () => (await told()).data.length === 2);
 });
 
-test('a secret is shown once and again to a repeat, and after a rotation both sign until the grace time is over', async () => {
+test('a secret is shown once and to a repeat; after a rotation both sign until the grace time ends', async () => {
   startSender();
   const body = { url: receiver.url('/rotated'), event_types: ['workflow.*'] };
   const [first, repeat] = [1, 2].map(() =>
@@ -437,7 +437,7 @@ test('a secret is shown once and again to a repeat, and after a rotation both si
   }
 });
 
-test('a test reaches its webhook alone, whatever the types are', async () => {
+test('a test event reaches only its webhook, whatever types the webhook has', async () => {
   startSender();
   const [meant, other] = [await create({ event_types: ['card.create'] }), await create()];
   const answer = await api.call(root.caller, 'POST', `/v1/webhooks/${meant.id}/test`);
@@ -448,7 +448,7 @@ test('a test reaches its webhook alone, whatever the types are', async () => {
   expect(receiver.at(pathOf(other)).map(({ event }) => event.type)).not.toContain('webhook.test');
 });
 
-test('an organisation whose receivers hang takes a share of the places, and another one’s events arrive', async () => {
+test('an organisation whose receivers hang takes only its share, and other organisations’ events arrive', async () => {
   // The limit is so long that no hanging receiver is given up during the test.
   startSender({ most: 6, mostOfOrg: 4, answerMs: 600_000, leaseSeconds: 900 });
   const [slow, stranger] = [await create(), await api.bootstrap()];
@@ -470,7 +470,7 @@ test('an organisation whose receivers hang takes a share of the places, and anot
   receiver.hangUp();
 }, 60_000);
 
-test('organisations whose receivers hang, with more than they get sent, leave the next free place to another one', async () => {
+test('organisations with a backlog and hanging receivers leave the next free place to another one', async () => {
   const strangers = [await api.bootstrap(), await api.bootstrap(), await api.bootstrap()].sort((a, b) =>
     a.caller.orgId < b.caller.orgId ? -1 : 1,
   );
@@ -536,7 +536,7 @@ test.each([
   );
 });
 
-test('a name that leads into a private network is not called, and the delivery says so without its address', async () => {
+test('a name that leads into a private network is not called; the delivery tells why, not the address', async () => {
   startSender({ allowed: new Set(), pauses: [] });
   const { port } = new URL(receiver.url('/'));
   const webhook = await create({ url: `https://localhost:${port}/private`, event_types: ['workflow.*'] });
@@ -557,7 +557,7 @@ test('an organisation has twenty webhooks at most, also when two calls come at o
   expect(answers.map(({ status }) => String(status)).sort()).toEqual(['201', '422', '422']);
 });
 
-test('workers that are killed again and again lose no event, and keep those of a resource in their order', async () => {
+test('workers that are killed again and again lose no event and keep the order of each resource', async () => {
   const environment = {
     PATH: process.env['PATH'],
     DATABASE_URL: api.postgres.url,

@@ -1,4 +1,4 @@
-import { type getWorkflow as getEndpoint, listWorkflows as listEndpoint } from '@drydock/contracts/keys/workflows';
+import { type getWorkflow as getEndpoint, listWorkflows as listEndpoint } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
 import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';

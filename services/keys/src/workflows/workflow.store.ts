@@ -1,5 +1,4 @@
-import { eventDays } from '@drydock/contracts/keys/events';
-import type { WorkflowSummary, WorkflowSummaryFilter } from '@drydock/contracts/keys/workflows';
+import { eventDays, type WorkflowSummary, type WorkflowSummaryFilter } from '@drydock/contracts/keys/events';
 import { firstIdOf, type Mode, timeOfId } from '@drydock/contracts/platform/values';
 import type { Sql } from '@drydock/service/database';
 import { timestampSql } from '@drydock/service/effects';

@@ -1,5 +1,4 @@
-import type { EventType } from '@drydock/contracts/keys/events';
-import type { WorkflowSummary } from '@drydock/contracts/keys/workflows';
+import type { EventType, WorkflowSummary } from '@drydock/contracts/keys/events';
 import { timeOfId } from '@drydock/contracts/platform/values';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
@@ -48,7 +47,7 @@ async function tell(id: string, turns: Turn[], { caller } = root): Promise<void>
   );
 }
 
-test('a workflow is in the list from the event that it was accepted, with the status that its latest event told', async () => {
+test('a workflow is listed from its first event on, with the status of its latest event', async () => {
   const id = uuidv7();
   await tell(id, [['workflow.accepted', { resource: '/v1/databases/b', kind: 'upgrade' }]]);
   const told = {
@@ -74,7 +73,7 @@ test('a workflow is in the list from the event that it was accepted, with the st
   });
 });
 
-test('its end stays its end, also when an older event arrives after it', async () => {
+test('a workflow that has ended stays ended, also when an older event arrives later', async () => {
   const [late, together] = [uuidv7(), uuidv7()];
   await tell(late, [['workflow.failed']]);
   await tell(late, [['workflow.accepted']]);
@@ -85,7 +84,7 @@ test('its end stays its end, also when an older event arrives after it', async (
   ]);
 });
 
-test('another organisation and the other mode have none of it', async () => {
+test('neither another organisation nor the other mode sees a workflow', async () => {
   const [id, sandbox] = [uuidv7(), uuidv7()];
   await tell(id, [['workflow.accepted']]);
   await tell(sandbox, [['workflow.accepted', { mode: 'sandbox' }]]);
@@ -96,7 +95,7 @@ test('another organisation and the other mode have none of it', async () => {
   expect(refusalOf(await api.call(root.caller, 'GET', `/v1/workflows/${sandbox}`))).toBe('404 workflow_not_found');
 });
 
-test('filters are combined, whatever their number, and pages go on within them', async () => {
+test('any filters can be combined, and pages continue within them', async () => {
   const ids = Array.from({ length: 12 }, () => uuidv7());
   for (const [index, id] of ids.entries()) {
     const about = { resource: `/v1/sites/${index % 2}`, kind: index < 6 ? 'take_backup' : 'restore_backup' };
@@ -116,7 +115,7 @@ test('filters are combined, whatever their number, and pages go on within them',
   expect(await list('?created_after=9999-12-31T23:59:59Z')).toEqual([]);
 });
 
-test('what has ended leaves with its events, and what waits stays', async () => {
+test('an ended workflow is removed with its events, and a waiting workflow stays', async () => {
   const [ended, waiting, young] = [uuidv7(), uuidv7(), uuidv7()];
   await tell(ended, [['workflow.succeeded']]);
   await tell(waiting, [['workflow.needs_attention']]);

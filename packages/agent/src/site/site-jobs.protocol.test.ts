@@ -1,4 +1,4 @@
-import { SkippedPaths } from './skipped-paths';
+import { SkippedPaths } from './site-jobs.protocol';
 
 const reason = 'a socket or a device';
 const collect = (paths: Iterable<string>): SkippedPaths['result'] => {
@@ -7,7 +7,7 @@ const collect = (paths: Iterable<string>): SkippedPaths['result'] => {
   return skipped.result;
 };
 
-it('counts every path, lists the first 10,000, and has a front page first however late it came', () => {
+it('counts every path, lists the first 10,000, and puts a front page first however late it was found', () => {
   const { count, paths } = collect([
     ...Array.from({ length: 25_000 }, (_, number) => `sockets/${number}`),
     'index.php',
@@ -17,7 +17,7 @@ it('counts every path, lists the first 10,000, and has a front page first howeve
   expect([paths[0]?.path, paths[1]?.path, paths.at(-1)?.path]).toEqual(['index.php', 'sockets/0', 'sockets/9999']);
 });
 
-it('counts every path where their names are long, and lists fewer: the list travels as one line', () => {
+it('counts every path and lists fewer of them if their names are long, because the list is sent as one line', () => {
   const { count, paths } = collect(Array.from({ length: 5_000 }, (_, number) => `${number}/${'long/'.repeat(800)}`));
   expect(count).toBe(5_000);
   expect(paths.length).toBeGreaterThan(300);
