@@ -72,12 +72,13 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
     const databasesOf = Object.fromEntries(
       environments.map(([name, text]) => [name, /DATABASE_URL=postgresql:\/\/(\w+):/.exec(text ?? '')?.[1]]),
     );
+    const loginOf = (database: string): unknown => expect.stringMatching(`^${database}_[0-9a-f]{8}$`);
     expect(databasesOf).toMatchObject({
-      keys: 'keys',
-      hosting: 'hosting',
-      'hosting-worker': 'hosting',
-      compute: 'compute',
-      'compute-worker': 'compute',
+      keys: loginOf('keys'),
+      hosting: loginOf('hosting'),
+      'hosting-worker': loginOf('hosting'),
+      compute: loginOf('compute'),
+      'compute-worker': loginOf('compute'),
       gateway: undefined,
     });
   });

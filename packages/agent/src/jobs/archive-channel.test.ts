@@ -144,6 +144,18 @@ test('an answer that is larger than what a pipe holds arrives whole', async () =
   expect(answer.length).toBe(3_000_000);
 });
 
+test('a job whose program writes something else than events has crashed', async () => {
+  const job = runChildJob({
+    start: (stdio) => startScript("console.log('no event')", stdio),
+    setup: {},
+    channel: null,
+    signal: new AbortController().signal,
+    progress: () => undefined,
+    result: z.string(),
+  });
+  await expect(job).rejects.toMatchObject({ code: 'child_crashed' });
+});
+
 test('a job gets nothing but objects of archives, whatever name it asks for', async () => {
   const asked: string[] = [];
   const source: ArchiveSource = { read: async (name) => Buffer.from(String(asked.push(name))) };

@@ -94,18 +94,26 @@ export async function runChildJob<Result>({
 type Answer = { result: unknown } | { problem: z.infer<typeof jobProblemSchema> };
 
 /**
- * The last answer of the program; null if it sent none. Throws `child_crashed` for a line of JSON in a form that
- * `eventSchema` does not have.
+ * The last answer of the program; null if it sent none. Throws `child_crashed` for a line that is not JSON in one of
+ * the forms of `eventSchema`.
  */
 async function readAnswer(stdout: Readable, progress: (share: number) => void): Promise<Answer | null> {
   let answer: Answer | null = null;
   for await (const line of linesOf(stdout)) {
-    const event = eventSchema.safeParse(JSON.parse(line));
+    const event = eventSchema.safeParse(parseLine(line));
     if (!event.success) throw new JobProblem('child_crashed', 'an event of no known form');
     if ('progress' in event.data) progress(event.data.progress);
     else answer = event.data;
   }
   return answer;
+}
+
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
 }
 
 async function* linesOf(stdout: Readable): AsyncGenerator<string> {
