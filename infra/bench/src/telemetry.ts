@@ -7,7 +7,7 @@ import { printRows, type Row, say } from './report';
 import { startBenchStack } from './stack';
 
 /** How often a gateway with and a gateway without telemetry are started and compared, in this many rounds each. */
-const pairs = 4;
+const pairs = 2;
 const rounds = 10;
 const roundSeconds = 2;
 const off = 'without telemetry';
@@ -15,7 +15,9 @@ const off = 'without telemetry';
 const warmUpSeconds = 8;
 /** How often a whole Drydock with and one without telemetry are started and compared, in this many rounds each. */
 const stackPairs = 2;
-const stackRounds = 15;
+const stackRounds = 30;
+/** A whole Drydock answers fewer requests in a second, so V8 has compiled its code later. */
+const stackWarmUpSeconds = 30;
 
 /**
  * Compares a whole Drydock that sends telemetry with one that sends none, and does the same with a gateway alone for
@@ -67,7 +69,7 @@ async function compareStacks(name: string, endpoint: string): Promise<Map<string
       ];
       for (const [, stack] of both) {
         await addKeys(stack.demo);
-        await loadKeys(stack, warmUpSeconds);
+        await loadKeys(stack, stackWarmUpSeconds);
       }
       for (let round = 0; round < stackRounds; round += 1) {
         both.reverse();
