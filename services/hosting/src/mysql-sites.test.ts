@@ -1,4 +1,9 @@
-/** Runs on sites with MySQL what one-life.test.ts runs with Postgres. */
+/**
+ * Runs on sites with MySQL what one-life.test.ts runs with Postgres.
+ *
+ * @tier long
+ * @processes
+ */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';

@@ -1,4 +1,9 @@
-/** Puts Drydock's own database back to earlier moments during all kinds of work. */
+/**
+ * Puts Drydock's own database back to earlier moments during all kinds of work.
+ *
+ * @tier long
+ * @processes
+ */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

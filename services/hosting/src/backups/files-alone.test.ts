@@ -1,4 +1,9 @@
-/** Restores sites of which only the files can be restored. */
+/**
+ * Restores sites of which only the files can be restored.
+ *
+ * @tier long
+ * @processes
+ */
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

@@ -1,4 +1,9 @@
-/** Backs up and restores sites with 200,000 files and gigabytes of rows. */
+/**
+ * Backs up and restores sites with 200,000 files and gigabytes of rows.
+ *
+ * @tier long
+ * @processes
+ */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';

@@ -1,4 +1,9 @@
-/** Restores sites with the files and databases of real programs, in every way there is. */
+/**
+ * Restores sites with the files and databases of real programs, in every way there is.
+ *
+ * @tier chaos
+ * @processes
+ */
 import {
   chmodSync,
   chownSync,

@@ -1,4 +1,9 @@
-/** Runs whole workflows on sites whose content cannot be packed or restored. */
+/**
+ * Runs whole workflows on sites whose content cannot be packed or restored.
+ *
+ * @tier long
+ * @processes
+ */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';

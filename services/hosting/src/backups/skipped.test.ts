@@ -1,4 +1,9 @@
-/** Backs up and restores paths that a backup does not keep completely. */
+/**
+ * Backs up and restores paths that a backup does not keep completely.
+ *
+ * @tier long
+ * @processes
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   existsSync,

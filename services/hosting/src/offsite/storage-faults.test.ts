@@ -1,4 +1,9 @@
-/** Causes faults of a customer's storage, each for a copy and a restore of its own. */
+/**
+ * Causes faults of a customer's storage, each for a copy and a restore of its own.
+ *
+ * @tier long
+ * @processes
+ */
 import { readdirSync } from 'node:fs';
 import type { FaultWish } from '@drydock/emulators';
 import { auditedOf } from '@drydock/service/testing/audit-log';

@@ -1,4 +1,9 @@
-/** Tries to restore a chain of copies that was altered, in each place where it can be. */
+/**
+ * Tries to restore a chain of copies that was altered, in each place where it can be.
+ *
+ * @tier long
+ * @processes
+ */
 import { createHash } from 'node:crypto';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { refusalOf } from '@drydock/service/testing/problem';

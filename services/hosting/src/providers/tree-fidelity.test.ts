@@ -1,6 +1,10 @@
 /**
  * Backs up and restores real and generated trees on a local host and on a host over ssh. As root the trees have devices
  * and foreign owners.
+ *
+ * @tier long
+ * @processes
+ * @root
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,4 +1,9 @@
-/** Runs workers and sites on a host over ssh. */
+/**
+ * Runs workers and sites on a host over ssh.
+ *
+ * @tier long
+ * @processes
+ */
 import { randomBytes } from 'node:crypto';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

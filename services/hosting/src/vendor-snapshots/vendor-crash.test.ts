@@ -1,4 +1,9 @@
-/** Kills a worker in each step of a request to the vendor. */
+/**
+ * Kills a worker in each step of a request to the vendor.
+ *
+ * @tier long
+ * @processes
+ */
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { providerEntries } from '@drydock/testing/ledger';

@@ -1,4 +1,9 @@
-/** Causes faults of the vendor, each for a request of its own. Some last as long as a request waits. */
+/**
+ * Causes faults of the vendor, each for a request of its own. Some last as long as a request waits.
+ *
+ * @tier long
+ * @processes
+ */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

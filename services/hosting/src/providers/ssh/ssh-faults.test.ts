@@ -1,4 +1,10 @@
-/** Runs a host over ssh behind a bad network. As root also with a full disk. */
+/**
+ * Runs a host over ssh behind a bad network. As root also with a full disk.
+ *
+ * @tier long
+ * @processes
+ * @root long
+ */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
