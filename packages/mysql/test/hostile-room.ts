@@ -110,7 +110,8 @@ export class Room {
   readonly flavour: Flavour;
   readonly owner: string;
   /**
-   * The settings of the session that creates an item. They become part of the item's routines, triggers and events.
+   * `charset` and `mode` are the character set and SQL mode of the session that creates the next objects. The server
+   * stores them with each routine, trigger and event.
    */
   charset: Charset = 'utf8mb4';
   mode = '';

@@ -193,7 +193,7 @@ describe('a page', () => {
   });
 });
 
-/** Returns the processes that this process has started for sites' files, including a box's outer process. */
+/** Returns the direct children of this process that serve sites' files. Of a box, only the outer process is one. */
 function contentChildren(): number[] {
   const all = readdirSync('/proc/self/task').flatMap((task) =>
     readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '),

@@ -238,8 +238,8 @@ export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buf
 }
 
 /**
- * Authenticates an object against the recorded seal and against its own MAC. @throws ArchiveError `truncated`,
- * `foreign` or `tampered`
+ * Authenticates an object against the recorded seal and its own MAC, and compares its header with `place`. @throws
+ * ArchiveError `truncated`, `foreign`, `tampered` or `mismatch`
  */
 export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): void {
   const name = `${place.kind} ${place.number}`;

@@ -73,7 +73,7 @@ export function publicOwnerOf({ outline }: { outline: string }): string | null {
   return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
 }
 
-/** Tells whether a statement changes rights. The load runs such statements after the objects exist. */
+/** Tells whether a statement changes rights. The load runs it after the object that it concerns was created. */
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 

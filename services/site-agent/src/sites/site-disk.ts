@@ -84,7 +84,8 @@ export class SiteDisk {
     // shrinks as its temporary files are removed.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     if (found.isReadOnly === null) {
-      // The server can answer again once the site's sessions have ended, so the next check must read its size.
+      // The site's sessions hold all memory of the server, so it cannot say whether it is read-only. They are ended
+      // here, and the next check asks again even if no new session has begun.
       this.sessions = -1;
       return database.endSiteSessions();
     }

@@ -48,8 +48,8 @@ export interface UpgradeReport {
 }
 
 /**
- * The needed space relative to the data: the copy needs the size of the data, and the log during the copy as much
- * again.
+ * The space that an upgrade needs, as a multiple of the data's size: 1 for the copy, up to 1 for the log that grows
+ * during the copy, and a tenth of both as a reserve.
  */
 const spaceFactor = 2.2;
 /** The offline path moved 390 MB in 8.3 s. A small database takes one or two seconds in any case. */

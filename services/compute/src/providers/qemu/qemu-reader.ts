@@ -149,7 +149,8 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
     listSnapshots: (machineId) => orUnavailable(listSnapshots(machineId)),
     readSnapshot: async (machineId, snapshotId) =>
       (await orUnavailable(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
-    // No checkpoint is needed, because a job carries the workflow's id.
+    // Nothing has to be stored before a change is sent: the machine's job has the workflow's id, by which `find`
+    // recognises the change.
     prepareEarly: async () => null,
     readRunningAction: (machineId) =>
       orUnavailable(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
