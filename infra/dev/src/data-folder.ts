@@ -70,7 +70,7 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
     throw new Error(`${name} (pid ${noted.pid}) of an earlier run cannot be ended`);
 }
 
-/** The functions of a SecretPlace that derive a secret from a label. docker-compose.yml uses the same labels. */
+/** The functions of a SecretPlace that derive a value from the master key and a label. */
 type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**

@@ -3,7 +3,7 @@ import type { BodyOf, EndpointDefinition, ParamsOf, QueryOf, ResponseOf } from '
 import type { z } from 'zod';
 import type { Caller } from '../access/internal-token';
 
-/** The parsed request, which is all that a handler gets. */
+/** The parsed request. Handlers get it in place of Node's raw request. */
 export interface HandlerRequest<E extends EndpointDefinition> {
   params: ParamsOf<E>;
   query: QueryOf<E>;

@@ -110,8 +110,8 @@ type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: st
 
 /**
  * Streams the changes of a workflow as events. Changes in quick succession may be one event. The event's id is the
- * workflow's version, so a client that reconnects gets the newest version if it has missed a change. After the last
- * event the client does not reconnect.
+ * workflow's version, so a client that reconnects gets the newest version if it has missed a change. A client that
+ * reconnects after the last event gets 204, after which it must not reconnect.
  */
 export const watchWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const accepted: Accepted = { actionId: '1', machineId: 'm', snapshotId: null };
 
-/** Returns a provider that never received the change, and the list of changes that are sent to the provider. */
+/** Returns a provider that finds no trace of a dead worker's change, and the list of the changes sent to it since. */
 function nobody(change: Partial<ComputeDriver> = {}) {
   const sent: Change[] = [];
   const send = async (one: Change) => {

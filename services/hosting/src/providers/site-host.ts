@@ -122,7 +122,7 @@ export interface Probe {
   isSqlOk: boolean;
   /** False if the database gave no answer in time, or is starting. Then `isSqlOk` tells nothing about the site. */
   isSqlAnswered: boolean;
-  /** The number of the process that has answered; null for a site without an application. */
+  /** The start of the application that has answered, as a number. Null if no application answered. */
   appGeneration: number | null;
   /** For the log. */
   detail: string;
