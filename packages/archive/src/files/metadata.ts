@@ -178,7 +178,7 @@ export function describeStat(type: EntryType, path: ByteString, stat: BigIntStat
     size: 0,
     linked: false,
     sparse: false,
-    sha256: noAttributes,
+    sha256: Buffer.alloc(0),
     link: '',
     attributes: noAttributes,
   };
