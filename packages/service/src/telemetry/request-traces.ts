@@ -36,7 +36,8 @@ import { traceparentOf } from './spans';
  * context, would cost the gateway more than the request itself. So when a request arrives, it gets only ids, for the
  * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent.
  * A service does the same with a GET or HEAD whose trace the gateway does not send to the collector. The spans of
- * libraries, for the request and for each of its statements, would cost a service an eighth of its processor time, and nearly all of them would be dropped.
+ * libraries, for the request and for each of its statements, would cost a service an eighth of its processor time, and
+ * nearly all of them would be dropped.
  */
 
 /** A request that has ended, as traces and metrics need it. */
