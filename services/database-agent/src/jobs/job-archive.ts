@@ -4,6 +4,7 @@ import {
   decodeKeys,
   type EntryInTurn,
   entriesInTurn,
+  type OpenedEntry,
   openEntries,
   pack,
   type StreamEntry,
@@ -53,13 +54,24 @@ export async function packDump(
   return { manifest_mac: manifestMac, checksum_sha256: manifestSha256, size_bytes: sizeBytes, raw_bytes: rawBytes };
 }
 
-/** Reads an archive section by section. `siteId` is the database from which it was taken. */
+/**
+ * Reads an archive section by section. `siteId` is the database from which it was taken. Of sections that are not
+ * wanted, no byte is read.
+ */
 export function readSections(
   archives: Archives,
   siteId: string,
   archive: VerifyDumpJob | LoadDumpJob,
+  isWanted: (path: string) => boolean = () => true,
 ): AsyncIterable<EntryInTurn> {
   const expected = { archiveId: archive.archive_id, siteId, orgId: archive.org_id, manifestMac: archive.manifest_mac };
   const chain = [{ source: archives.source(0), expected }];
-  return entriesInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root }));
+  return entriesInTurn(onlyWanted(openEntries({ chain, key: [decodeKeys(archive.keys)], root }), isWanted));
+}
+
+async function* onlyWanted(
+  entries: AsyncIterable<OpenedEntry>,
+  isWanted: (path: string) => boolean,
+): AsyncGenerator<OpenedEntry> {
+  for await (const entry of entries) if (isWanted(entry.path)) yield entry;
 }
