@@ -89,6 +89,11 @@ export class KeptServer<Server extends RunningServer> {
     return this.isUpNow;
   }
 
+  /** The server while it is up, otherwise null. */
+  get current(): Server | null {
+    return this.isUpNow ? this.server : null;
+  }
+
   /** The administrator's URL, or null before the first start. */
   get adminUrl(): string | null {
     return this.adminUrlKnown;

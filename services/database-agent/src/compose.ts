@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { createControlServer } from '@drydock/agent/control';
 import { databaseHostProtocol } from '@drydock/agent/database';
-import { Accounts, firstAccounts, PortAllocator } from '@drydock/agent/host';
+import { Accounts, DiskWatch, firstAccounts, PortAllocator } from '@drydock/agent/host';
 import { Jobs, jobRoutesOf, Ledger } from '@drydock/agent/jobs';
 import { tokenKeys } from '@drydock/service/access';
 import { closeServer, listen } from '@drydock/service/http';
@@ -35,6 +35,12 @@ export async function composeDatabaseHost(
   const databases = new HostedDatabases(databasesDir, ledger, context);
   lifetime.onClose('databases', () => databases.close(), 22_000);
   await databases.open();
+  const disk = new DiskWatch(
+    () => databases.list(),
+    (error) => log.warn({ err: error }, 'what a database has on disk could not be counted'),
+  );
+  disk.start();
+  lifetime.onClose('disk watch', () => disk.stop());
 
   const jobs = new Jobs({ folder: databasesDir, kinds: databaseJobs(databases), log });
   lifetime.onClose('jobs', () => jobs.close());

@@ -89,8 +89,9 @@ export async function createDatabase(
   client: DatabaseHostClient,
   databaseId: string,
   major: Major,
+  storageGb = 10,
 ): Promise<DatabaseDescription> {
-  const size = { vcpu: 1, ram_gb: 1, storage_gb: 10 };
+  const size = { vcpu: 1, ram_gb: 1, storage_gb: storageGb };
   const named = { database_name: 'shop', username: 'shop_owner', password: ownerPassword };
   return client.ensureDatabase(databaseId, { mode: 'live', major, ...named, size }, claim(1));
 }

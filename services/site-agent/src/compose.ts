@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { createControlServer } from '@drydock/agent/control';
-import { Accounts, CpuShares, firstAccounts } from '@drydock/agent/host';
+import { Accounts, CpuShares, DiskWatch, firstAccounts } from '@drydock/agent/host';
 import { Ledger } from '@drydock/agent/jobs';
 import { siteHostProtocol } from '@drydock/agent/site';
 import { settleSuperuser } from '@drydock/postgres';
@@ -23,7 +23,6 @@ import { SitesClusters } from './database/sites-clusters';
 import { type RemovalPace, SlowRemoval } from './releases/slow-removal';
 import { HostedSites } from './sites/hosted-sites';
 import { DatabasesByEngine } from './sites/site-context';
-import { DiskWatch } from './sites/site-disk';
 
 interface HostSettings {
   places?: PagePlaces;

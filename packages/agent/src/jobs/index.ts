@@ -8,7 +8,6 @@ export {
   runJobProgram,
   type StartedChild,
 } from './child-job';
-export { FairPlaces } from './fair-places';
 export { isDiskFull, JobProblem } from './job-protocol';
 export { jobRoutesOf } from './job-routes';
 export { type AnyJobKind, type JobContext, Jobs, jobKind } from './jobs';

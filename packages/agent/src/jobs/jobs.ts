@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import type { Log } from '@drydock/service/telemetry';
 import type { z } from 'zod';
 import { HostError } from '../control/control-protocol';
+import { FairPlaces } from '../host/fair-places';
 import { SerialQueue } from '../host/serial-queue';
-import { FairPlaces } from './fair-places';
 import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';
 import { JobProblem, type JobProblemView, type JobState, type JobView, type SubmitJob } from './job-protocol';
 

@@ -9,6 +9,7 @@ import type { Engine, SnapshotSession } from '../engines/engine';
 import { placesOf } from '../engines/instance-settings';
 import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from '../on-disk/database-folder';
 import type { TlsMaterial } from '../on-disk/tls-authority';
+import { DatabaseDisk } from './database-disk';
 import { engineOf, Instance } from './instance';
 
 /** How long a restarted agent waits for ports that its previous process still holds, in milliseconds. */
@@ -50,6 +51,7 @@ export class HostedDatabase {
   readonly engine: Engine;
   readonly endpoint: Endpoint;
   readonly snapshot = new HeldSnapshot();
+  private readonly disk: DatabaseDisk;
   record: DatabaseRecord;
   /** Whether a cutover runs. Meanwhile only the cutover decides who may enter an instance. */
   isCutting = false;
@@ -68,6 +70,15 @@ export class HostedDatabase {
       places: () => placesOf(this.record.size),
       readKnownPorts: async () => this.engine.readKnownPorts(servingUrl()),
       endBackend: async (port) => this.engine.endBackend(servingUrl(), port),
+      isDiskFull: () => this.disk.isClosed,
+    });
+    const { database_id, database_name: databaseName, username, size } = record;
+    this.disk = new DatabaseDisk({
+      engine: this.engine,
+      endpoint: this.endpoint,
+      owner: { databaseName, username },
+      limitBytes: size.storage_gb * 1e9,
+      log: context.log.child({ database_id }),
     });
   }
 
@@ -176,6 +187,18 @@ export class HostedDatabase {
     if (!isOpen) return;
     if (upgrade !== null && upgrade.opening.length > 0) await this.saveUpgrade({ opening: [] });
     this.endpoint.release();
+  }
+
+  get diskOwner(): string {
+    return this.record.database_id;
+  }
+
+  /** Holds the serving instance to the storage of its size. */
+  async checkDisk(): Promise<void> {
+    const { is_ready: isReady, upgrade } = this.record;
+    const server = this.serving.current;
+    if (server === null || !isReady || this.isCutting || upgrade?.are_writes_blocked === true) return;
+    await this.disk.check(server, upgrade?.phase === 'prepared');
   }
 
   /** Gives accounts to instances that an earlier version of the agent made without one. */

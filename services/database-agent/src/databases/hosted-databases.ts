@@ -91,6 +91,10 @@ export class HostedDatabases {
     });
   }
 
+  list(): HostedDatabase[] {
+    return [...this.all.values()].map(({ database }) => database);
+  }
+
   async close(): Promise<void> {
     this.isClosing = true;
     await Promise.all(

@@ -1,7 +1,7 @@
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
-import { KeptServer, type RunningServer, removeServerFolders } from '@drydock/process';
+import { KeptServer, removeServerFolders } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
-import type { Engine, Purpose } from '../engines/engine';
+import type { Engine, InstanceServer, Purpose } from '../engines/engine';
 import { mysqlEngine } from '../engines/mysql/mysql-engine';
 import { installedMysqlMajors } from '../engines/mysql/mysql-session';
 import { installedPostgresMajors, postgresEngine } from '../engines/postgres/postgres-engine';
@@ -33,7 +33,7 @@ export interface InstanceOptions {
 }
 
 /** A server of one database, of any engine. It is started again whenever it dies. */
-export class Instance extends KeptServer<RunningServer> {
+export class Instance extends KeptServer<InstanceServer> {
   readonly major: Major;
   readonly port: number;
   private readonly folder: string;

@@ -43,6 +43,8 @@ export interface EndpointOptions {
   readKnownPorts: () => Promise<ReadonlySet<number>>;
   /** Ends the backend of the session that reaches the server from this port. */
   endBackend: (port: number) => Promise<void>;
+  /** Whether the database gets no sessions, because it takes far more disk than its size has. */
+  isDiskFull: () => boolean;
 }
 
 /**
@@ -56,6 +58,7 @@ export class Endpoint {
   private readonly places: SessionPlaces;
   private readonly waiting = new Map<Socket, () => void>();
   private isHolding = true;
+  private begun = 0;
 
   constructor(options: EndpointOptions) {
     this.options = options;
@@ -68,6 +71,16 @@ export class Endpoint {
 
   get server(): Server {
     return this.address.server;
+  }
+
+  /** The number of sessions that have begun since the start of the agent. */
+  get sessionsBegun(): number {
+    return this.begun;
+  }
+
+  /** Whether a session is open. */
+  get isInUse(): boolean {
+    return this.sessions.size > 0;
   }
 
   /** Makes new sessions wait. Open sessions continue. */
@@ -112,6 +125,10 @@ export class Endpoint {
   private receive(client: Socket, { kind, first }: Greeting, settle: () => void): void {
     if (kind === 'plain') {
       client.end(this.options.wire.plain);
+      return;
+    }
+    if (kind === 'session' && this.options.isDiskFull()) {
+      client.end(this.options.wire.diskFull);
       return;
     }
     client.once('close', () => {
@@ -177,6 +194,7 @@ export class Endpoint {
     });
     // The session is added before anything is awaited, so that a cutover finds it.
     this.sessions.add(session);
+    this.begun += 1;
     const giveBack = passage.isCancel ? null : this.places.add(session);
   }
 

@@ -20,10 +20,15 @@ export interface Wire {
   plain: Buffer;
   /** The message for a client that has waited too long for a server. */
   late: Buffer;
+  /** The message for a client of a database that takes far more disk than its size has. */
+  diskFull: Buffer;
 }
 
 const plainMessage = 'this database is reached by TLS only';
 const lateMessage = 'the database is being moved to another version or restarted; try again in a moment';
+
+const diskFullMessage =
+  'the database takes a fifth more storage than its size has; restore an earlier backup, or ask for a larger size';
 
 /** The first byte of a client that begins with a TLS handshake (`sslnegotiation=direct`). */
 const tlsHandshake = 0x16;
@@ -32,6 +37,7 @@ export const postgresWire: Wire = {
   judge: judgePostgres,
   plain: writeFatal('28000', `${plainMessage} (sslmode=require or stricter)`),
   late: writeFatal('57P03', lateMessage),
+  diskFull: writeFatal('53100', diskFullMessage),
 };
 
 /**
@@ -54,4 +60,5 @@ export const mysqlWire: Wire = {
   judge: (first) => ({ kind: 'session', first }),
   plain: writeMysqlError(3159, plainMessage),
   late: writeMysqlError(1053, lateMessage),
+  diskFull: writeMysqlError(1021, diskFullMessage),
 };

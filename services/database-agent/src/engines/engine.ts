@@ -1,10 +1,17 @@
 import type { DumpJob, LoadDumpJob, UpgradeComparison, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database';
 import type { Major } from '@drydock/contracts/databases/major';
-import type { RunningServer } from '@drydock/process';
+import type { ProcessProof, RunningServer } from '@drydock/process';
 import type { Wire } from '../endpoint/wire';
 import type { JobWork, Running } from '../jobs/job-child';
 import type { DatabaseRecord, UpgradeRecord } from '../on-disk/database-folder';
 import type { TlsMaterial } from '../on-disk/tls-authority';
+
+/** A running server of an instance. */
+export interface InstanceServer extends RunningServer {
+  proof: ProcessProof;
+  /** The folder that contains everything the server writes. */
+  diskFolder: string;
+}
 
 /** An instance's part in its database, which a cutover changes. */
 export interface Purpose {
@@ -130,11 +137,22 @@ export interface Engine {
   jobs: EngineJobs;
   /** Throws `major_not_installed` if this machine lacks the programs of the major. */
   assertInstalled(major: Major): Promise<void>;
-  start(start: Start): Promise<RunningServer>;
+  start(start: Start): Promise<InstanceServer>;
   /** Makes the customer's role and empty database. An interrupted attempt may have left parts of them. */
   makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size'] }): Promise<void>;
   /** The size on disk in bytes; null if the server does not answer. */
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
+  /** The names of the files or folders of the log of changes, as a pattern of the shell. */
+  logFiles: string;
+  /** Removes the files of the log of changes that only a replica could need. It is not called during an upgrade. */
+  trimLog(adminUrl: string): Promise<void>;
+  /** Whether {@link Engine.keepReadOnly} is in force. */
+  isReadOnly(adminUrl: string, owner: Owner): Promise<boolean>;
+  /**
+   * Switches a limit for the customer's new sessions on or off. With the limit, they cannot take more space, but can
+   * free some. Postgres has no such right: its sessions are read-only by default, and may ask to write.
+   */
+  keepReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void>;
   /** The ports of the sessions that have logged in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
   /** Ends the backend of the session that reaches the server from this port. */

@@ -1,5 +1,5 @@
 import os from 'node:os';
-import { FairPlaces } from '@drydock/agent/jobs';
+import { FairPlaces } from '@drydock/agent/host';
 
 /** The length of a turn in milliseconds. A second has a hundred turns. */
 const turnMs = 10;

@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
-import { Newcomers } from '@drydock/agent/host';
+import { countFolder, Newcomers } from '@drydock/agent/host';
 import {
   findEngine,
   type MysqlServer,
@@ -152,7 +150,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     if (!this.woken.isStarted) return null;
     const { dataDir, proof } = this.running;
     // The server's folder has the data and the temporary files.
-    const bytes = await bytesOf(path.dirname(dataDir));
+    const bytes = await countFolder(path.dirname(dataDir));
     if (bytes === null) return null;
     const ask = async (admin: Admin): Promise<boolean> => {
       await this.noteEvents(admin);
@@ -383,17 +381,4 @@ async function endSessions(admin: Admin, which: string): Promise<void> {
     await admin.run(`KILL CONNECTION ${Number(id)}`).catch((error: unknown) => {
       if (errorCodeOf(error) !== 'ER_NO_SUCH_THREAD') throw error;
     });
-}
-
-/**
- * The size of a folder in bytes; null if it has gone. The folder is the server's own, and no path in it is followed.
- */
-async function bytesOf(folder: string): Promise<number | null> {
-  const told = await promisify(execFile)('du', ['-s', '-x', '-B1', folder]).then(
-    ({ stdout }) => stdout,
-    // A file that was removed meanwhile shows in du's exit code; the rest was counted.
-    (error: { stdout?: string }) => error.stdout ?? '',
-  );
-  const [, bytes] = /^(\d+)\t/m.exec(told) ?? [];
-  return bytes === undefined ? null : Number(bytes);
 }

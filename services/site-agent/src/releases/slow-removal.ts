@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
-import { FairPlaces, runChildJob } from '@drydock/agent/jobs';
+import { FairPlaces } from '@drydock/agent/host';
+import { runChildJob } from '@drydock/agent/jobs';
 import { type BoxRight, errorCodeOf, type Isolation } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
 import { metrics, type ObservableResult } from '@opentelemetry/api';

@@ -1,17 +1,9 @@
-import { statSync } from 'node:fs';
-import { readdir, readlink } from 'node:fs/promises';
-import type { CpuShares } from '@drydock/agent/host';
-import { FairPlaces } from '@drydock/agent/jobs';
-import { errorCodeOf, type GuardedChild, type Isolation } from '@drydock/process';
+import { type CpuShares, countRemoved, type DiskState, diskStateOf } from '@drydock/agent/host';
+import type { GuardedChild, Isolation } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
 import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release-store';
 import { countTree } from '../releases/site-box';
-
-/** The multiple of the limit above which nobody can use the database. Below it, sessions can still delete. */
-const farOver = 1.2;
-
-type DiskState = 'within' | 'full' | 'far_over';
 
 export interface SiteDiskSettings {
   /** The limit for the live files, and for the live database as well. */
@@ -97,7 +89,7 @@ export class SiteDisk {
 
   private stateOf(what: string, before: DiskState, bytes: number): DiskState {
     const { diskBytes, log } = this.settings;
-    const state = bytes <= diskBytes ? 'within' : bytes <= diskBytes * farOver ? 'full' : 'far_over';
+    const state = diskStateOf(bytes, diskBytes);
     if (state !== before) log.warn({ what, state, bytes, may_have: diskBytes }, 'the disk space of a site');
     return state;
   }
@@ -111,101 +103,5 @@ export class SiteDisk {
     const bytes = await countTree({ isolation, uid, watch }, filesDir);
     const pid = app.running?.boxPid ?? null;
     return bytes === null || pid === null ? bytes : bytes + (await countRemoved(this.settings.cpu.processesOf(pid)));
-  }
-}
-
-/** The bytes of files that have no name any more but are still open. Each file is counted once. */
-async function countRemoved(pids: readonly number[]): Promise<number> {
-  const sizes = new Map<string, number>();
-  for (const pid of pids) {
-    for (const name of await namesIn(`/proc/${pid}/fd`)) {
-      const file = `/proc/${pid}/fd/${name}`;
-      const target = await readlink(file).catch(() => '');
-      if (target.endsWith(' (deleted)')) addFile(sizes, file);
-    }
-  }
-  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
-}
-
-function addFile(sizes: Map<string, number>, file: string): void {
-  try {
-    // The kernel's own link leads to the open file itself, and not along a path.
-    const { dev, ino, nlink, blocks } = statSync(file);
-    if (nlink === 0) sizes.set(`${dev}:${ino}`, blocks * 512);
-  } catch {
-    // The file was closed, or its process has gone.
-  }
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  return readdir(folder).catch((error: unknown) => {
-    if (['ENOENT', 'EACCES', 'ESRCH'].includes(errorCodeOf(error))) return [];
-    throw error;
-  });
-}
-
-/** The shortest pause between two counts of a site. The site may exceed its limit in between. */
-const everyMs = 5_000;
-/**
- * The pause is longer by this multiple of the time that the last count took. So a site with a million folders takes
- * little of the time in which other sites are counted.
- */
-const restFactor = 10;
-const dueEveryMs = 1_000;
-/** The most sites that are counted at a time. Organisations share these places fairly. */
-const countedAtOnce = 4;
-
-export interface WatchedSite {
-  readonly organisation: string;
-  /** Counts the site's disk space, and acts on the result. */
-  checkDisk(): Promise<void>;
-}
-
-/** Makes each site count its disk space again and again. */
-export class DiskWatch {
-  private readonly sites: () => Iterable<WatchedSite>;
-  private readonly onError: (error: unknown) => void;
-  private readonly places = new FairPlaces(countedAtOnce);
-  private readonly stopping = new AbortController();
-  private readonly dueMs = new WeakMap<WatchedSite, number>();
-  private readonly running = new Set<Promise<void>>();
-  private timer: NodeJS.Timeout | undefined;
-
-  constructor(sites: () => Iterable<WatchedSite>, onError: (error: unknown) => void) {
-    this.sites = sites;
-    this.onError = onError;
-  }
-
-  start(): void {
-    this.timer = setInterval(() => this.startDue(), dueEveryMs);
-  }
-
-  async stop(): Promise<void> {
-    clearInterval(this.timer);
-    this.stopping.abort();
-    await Promise.all(this.running);
-  }
-
-  private startDue(): void {
-    for (const site of this.sites()) {
-      if ((this.dueMs.get(site) ?? 0) > performance.now()) continue;
-      this.dueMs.set(site, Number.POSITIVE_INFINITY);
-      const run = this.check(site);
-      this.running.add(run);
-      void run.finally(() => this.running.delete(run));
-    }
-  }
-
-  private async check(site: WatchedSite): Promise<void> {
-    let tookMs = 0;
-    try {
-      const leave = await this.places.take(site.organisation, this.stopping.signal);
-      const startedMs = performance.now();
-      await site.checkDisk().finally(leave);
-      tookMs = performance.now() - startedMs;
-    } catch (error) {
-      if (!this.stopping.signal.aborted) this.onError(error);
-    }
-    this.dueMs.set(site, performance.now() + everyMs + restFactor * tookMs);
   }
 }

@@ -139,6 +139,10 @@ export class Site {
     return this.settings.organisation_id ?? this.settings.site_id;
   }
 
+  get diskOwner(): string {
+    return this.organisation;
+  }
+
   /**
    * Registers a process that works for this site, so that it gets its share of processor time. Call this when the
    * process starts.

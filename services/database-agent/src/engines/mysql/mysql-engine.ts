@@ -21,6 +21,8 @@ import {
   copyLogin,
   endMysqlSession,
   findPrograms,
+  isMysqlReadOnly,
+  keepMysqlReadOnly,
   letIn,
   lockOutMysql,
   loginOf,
@@ -29,6 +31,7 @@ import {
   openMysql,
   readMysqlPorts,
   readMysqlSize,
+  trimBinaryLog,
 } from './mysql-session';
 
 /**
@@ -77,7 +80,9 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
       ...Object.fromEntries(Object.entries(sessionMaxima).map(([name, value]) => [name, String(value)])),
     },
   });
-  return { adminUrl: mysqlUrl(server.admin), exited: server.exited, stop: server.stop };
+  const { admin, dataDir, exited, proof, stop } = server;
+  // The folder above the data contains the temporary files too.
+  return { adminUrl: mysqlUrl(admin), exited, stop, proof, diskFolder: path.dirname(dataDir) };
 }
 
 /** The two servers of an upgrade, each with the administrator's login and its release. */
@@ -218,6 +223,10 @@ export const mysqlEngine: Engine = {
   makeOwnDatabase: (adminUrl, { size, ...wanted }) =>
     makeMysqlDatabase(adminUrl, { ...wanted, sessionsMax: placesOf(size) }),
   readSize: readMysqlSize,
+  logFiles: 'binlog.*',
+  trimLog: trimBinaryLog,
+  isReadOnly: isMysqlReadOnly,
+  keepReadOnly: keepMysqlReadOnly,
   readKnownPorts: readMysqlPorts,
   endBackend: endMysqlSession,
   applyAccess: applyMysqlAccess,

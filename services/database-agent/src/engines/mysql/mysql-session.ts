@@ -119,9 +119,44 @@ export async function makeMysqlDatabase(
     await server.run(`create database ${quoteName(databaseName)} character set utf8mb4`);
     const limit = `require ssl with max_user_connections ${sessionsMax}`;
     await server.run(`create user ${customerOf(username)} ${await identified(server, password)} ${limit}`);
-    await server.run(`grant all privileges on ${onlyDatabase(databaseName)}.* to ${customerOf(username)}`);
+    await server.run(grantAll({ databaseName, username }));
   });
 }
+
+const grantAll = ({ databaseName, username }: Owner): string =>
+  `grant all privileges on ${onlyDatabase(databaseName)}.* to ${customerOf(username)}`;
+
+/** The rights with which an account can take more space. Rows can still be deleted, and tables dropped. */
+const fillingRights =
+  'insert, update, create, alter, index, references, create temporary tables, create view, create routine, trigger';
+const countSchema = z.object({ n: z.coerce.number() });
+
+export async function isMysqlReadOnly(adminUrl: string, { username }: Owner): Promise<boolean> {
+  const sql = `select count(*) as n from mysql.db where user = ${quoteText(username)} and host = '%'
+    and insert_priv = 'N' and @@global.event_scheduler = 'OFF'`;
+  return withMysql(adminUrl, async (server) => (await server.read(countSchema, sql))[0]?.n === 1);
+}
+
+/** Takes the rights to fill the database from the customer, or gives them back. Its events do not run meanwhile. */
+export async function keepMysqlReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void> {
+  const revoke = `revoke ${fillingRights} on ${onlyDatabase(owner.databaseName)}.* from ${customerOf(owner.username)}`;
+  await withMysql(adminUrl, async (server) => {
+    await server.run(isOn ? revoke : grantAll(owner));
+    await server.run(`set global event_scheduler = ${isOn ? 'off' : 'on'}`);
+    // A running event is a session of the customer's too. No endpoint knows it.
+    if (isOn) await endSessions(server, await server.read(idSchema, sessionsSql(owner.username)));
+  });
+}
+
+/** Removes all binary logs but the one that is written now. */
+export const trimBinaryLog = (adminUrl: string): Promise<void> =>
+  withMysql(adminUrl, async (server) => {
+    await server.run('flush binary logs');
+    const logs = await server.read(logSchema, 'show binary logs');
+    await server.run(`purge binary logs to ${quoteText(logs.at(-1)?.Log_name ?? '')}`);
+  });
+
+const logSchema = z.object({ Log_name: z.string() });
 
 const hostSchema = z.object({ host: z.string() });
 const idSchema = z.object({ id: z.coerce.number() });
@@ -171,13 +206,11 @@ export async function readMysqlSize(adminUrl: string, databaseName: string): Pro
   }
 }
 
-const existsSchema = z.object({ n: z.coerce.number() });
-
 /** Lets customers in or keeps them out. */
 export async function applyMysqlAccess(adminUrl: string, { username, isOpen }: Access): Promise<void> {
   await withMysql(adminUrl, async (server) => {
     const sql = `select count(*) as n from mysql.user where user = ${quoteText(username)} and host = '%'`;
-    if ((await server.read(existsSchema, sql))[0]?.n !== 1) return;
+    if ((await server.read(countSchema, sql))[0]?.n !== 1) return;
     await (isOpen ? letIn(server, username) : lockOutMysql(server, username));
   });
 }
@@ -188,6 +221,9 @@ export async function letIn(server: MysqlSession, username: string): Promise<voi
   await server.run(`alter user ${customerOf(username)} account unlock`);
   await server.run('set global event_scheduler = on');
 }
+
+const sessionsSql = (username: string): string =>
+  `select id from information_schema.processlist where user = ${quoteText(username)}`;
 
 const sealMs = 10_000;
 const pollMs = 2;
@@ -200,10 +236,9 @@ const pollMs = 2;
 export async function lockOutMysql(server: MysqlSession, username: string): Promise<void> {
   await server.run('set global event_scheduler = off');
   await server.run(`alter user ${customerOf(username)} account lock`);
-  const sql = `select id from information_schema.processlist where user = ${quoteText(username)}`;
   const untilMs = performance.now() + sealMs;
   for (;;) {
-    const left = await server.read(idSchema, sql);
+    const left = await server.read(idSchema, sessionsSql(username));
     if (left.length === 0) break;
     if (performance.now() > untilMs)
       throw new DatabaseHostError('not_caught_up', `${left.length} sessions cannot be ended`);

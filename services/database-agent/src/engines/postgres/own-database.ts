@@ -68,6 +68,22 @@ export async function readSize(adminUrl: string, databaseName: string): Promise<
   }
 }
 
+const readOnlySql = `select from pg_catalog.pg_db_role_setting
+  where setdatabase = 0 and setrole = 0 and 'default_transaction_read_only=on' = any (setconfig)`;
+
+export const isReadOnly = (adminUrl: string): Promise<boolean> =>
+  withServer(adminUrl, async (client) => (await client.query(readOnlySql)).rowCount === 1);
+
+/**
+ * Makes new sessions read-only by default, or ends that. The setting is for all roles of the server, so that no backup
+ * and no upgrade copies it with the customer's own settings. The platform's sessions set their own value.
+ */
+export const keepReadOnly = (adminUrl: string, isOn: boolean): Promise<void> =>
+  withServer(adminUrl, async (client) => {
+    const change = isOn ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only';
+    await client.query(`alter role all ${change}`);
+  });
+
 const existsSql = 'select from pg_catalog.pg_database where datname = $1';
 
 export interface Access {

@@ -27,6 +27,8 @@ import type { Setup } from './job.program';
 import {
   applyAccess,
   endBackend,
+  isReadOnly,
+  keepReadOnly,
   makeOwnDatabase,
   readKnownPorts,
   readLimit,
@@ -207,7 +209,7 @@ export const postgresEngine: Engine = {
   wire: postgresWire,
   jobs: postgresJobs,
   assertInstalled: async (major) => void extensionsOf(major),
-  start: ({ purpose, tls, ...start }: Start) => {
+  start: async ({ purpose, tls, ...start }: Start) => {
     const major = requirePostgres(start.major);
     const tuning = tuningOf(purpose.size, rulesOf(purpose), purpose.isFrozen);
     const files = writeServerFiles(settleHome(start.folder).home, start.account, {
@@ -215,17 +217,23 @@ export const postgresEngine: Engine = {
       ssl_cert_file: ['server.crt', tls.certificate],
       ssl_key_file: ['server.key', tls.key],
     });
-    return startPostgres({
+    const server = await startPostgres({
       ...start,
       major,
       sessionBytes: customerSessionBytes,
       settings: instanceSettings(tuning),
       files,
     });
+    return { ...server, diskFolder: server.dataDir };
   },
   makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) =>
     makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
   readSize,
+  logFiles: 'pg_wal',
+  // Postgres removes its log itself at each checkpoint.
+  trimLog: async () => undefined,
+  isReadOnly,
+  keepReadOnly: (adminUrl, _owner, isOn) => keepReadOnly(adminUrl, isOn),
   readKnownPorts,
   endBackend,
   applyAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {

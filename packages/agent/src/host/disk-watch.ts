@@ -1,0 +1,136 @@
+import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { errorCodeOf } from '@drydock/process';
+import { FairPlaces } from './fair-places';
+
+/** The multiple of its limit above which nobody can use a database. Below it, sessions can still delete. */
+const farOver = 1.2;
+
+export type DiskState = 'within' | 'full' | 'far_over';
+
+export const diskStateOf = (bytes: number, limitBytes: number): DiskState =>
+  bytes <= limitBytes ? 'within' : bytes <= limitBytes * farOver ? 'full' : 'far_over';
+
+const countMs = 60_000;
+
+/**
+ * The bytes that a folder takes on disk, apart from files and folders whose name matches `without`, a pattern of the
+ * shell. Null if they could not be counted within a minute.
+ */
+export async function countFolder(folder: string, without?: string): Promise<number | null> {
+  const args = ['-s', '-x', '-B1', ...(without === undefined ? [] : [`--exclude=${without}`]), folder];
+  const told = await promisify(execFile)('du', args, { timeout: countMs }).then(
+    ({ stdout }) => stdout,
+    // A file that was removed meanwhile shows in du's exit code; the rest was counted.
+    (error: { stdout?: string }) => error.stdout ?? '',
+  );
+  const [, bytes] = /^(\d+)\t/m.exec(told) ?? [];
+  return bytes === undefined ? null : Number(bytes);
+}
+
+/** The process and all processes below it. */
+export async function listProcesses(pid: number): Promise<number[]> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+  const below = children.split(' ').filter(Boolean).map(Number);
+  return [pid, ...(await Promise.all(below.map(listProcesses))).flat()];
+}
+
+/** The bytes of files that have no name any more but are still open. Each file is counted once. */
+export async function countRemoved(pids: readonly number[]): Promise<number> {
+  const sizes = new Map<string, number>();
+  for (const pid of pids) {
+    for (const name of await namesIn(`/proc/${pid}/fd`)) {
+      const file = `/proc/${pid}/fd/${name}`;
+      const target = await readlink(file).catch(() => '');
+      if (target.endsWith(' (deleted)')) addFile(sizes, file);
+    }
+  }
+  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
+}
+
+function addFile(sizes: Map<string, number>, file: string): void {
+  try {
+    // The kernel's own link leads to the open file itself, and not along a path.
+    const { dev, ino, nlink, blocks } = statSync(file);
+    if (nlink === 0) sizes.set(`${dev}:${ino}`, blocks * 512);
+  } catch {
+    // The file was closed, or its process has gone.
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: unknown) => {
+    if (['ENOENT', 'EACCES', 'ESRCH'].includes(errorCodeOf(error))) return [];
+    throw error;
+  });
+}
+
+/** The shortest pause between two checks of a tenant's disk. The tenant may exceed its limit in between. */
+const everyMs = 5_000;
+/**
+ * The pause is longer by this multiple of the time that the last check took. So a tenant with a million folders takes
+ * little of the time in which others are checked.
+ */
+const restFactor = 10;
+const dueEveryMs = 1_000;
+/** The most checks that run at a time. Owners share these places fairly. */
+const checkedAtOnce = 4;
+
+/** A site or a database. */
+export interface WatchedDisk {
+  /** The id of whoever shares the checks' places with others. */
+  readonly diskOwner: string;
+  /** Counts the disk space, and acts on the result. */
+  checkDisk(): Promise<void>;
+}
+
+/** Lets each tenant check its disk space again and again. */
+export class DiskWatch {
+  private readonly tenants: () => Iterable<WatchedDisk>;
+  private readonly onError: (error: unknown) => void;
+  private readonly places = new FairPlaces(checkedAtOnce);
+  private readonly stopping = new AbortController();
+  private readonly dueMs = new WeakMap<WatchedDisk, number>();
+  private readonly running = new Set<Promise<void>>();
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(tenants: () => Iterable<WatchedDisk>, onError: (error: unknown) => void) {
+    this.tenants = tenants;
+    this.onError = onError;
+  }
+
+  start(): void {
+    this.timer = setInterval(() => this.startDue(), dueEveryMs);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    this.stopping.abort();
+    await Promise.all(this.running);
+  }
+
+  private startDue(): void {
+    for (const tenant of this.tenants()) {
+      if ((this.dueMs.get(tenant) ?? 0) > performance.now()) continue;
+      this.dueMs.set(tenant, Number.POSITIVE_INFINITY);
+      const run = this.check(tenant);
+      this.running.add(run);
+      void run.finally(() => this.running.delete(run));
+    }
+  }
+
+  private async check(tenant: WatchedDisk): Promise<void> {
+    let tookMs = 0;
+    try {
+      const leave = await this.places.take(tenant.diskOwner, this.stopping.signal);
+      const startedMs = performance.now();
+      await tenant.checkDisk().finally(leave);
+      tookMs = performance.now() - startedMs;
+    } catch (error) {
+      if (!this.stopping.signal.aborted) this.onError(error);
+    }
+    this.dueMs.set(tenant, performance.now() + everyMs + restFactor * tookMs);
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * Databases take more disk than their size has, which is 300 MB here. Waits for checks of the disk, which come every
+ * five seconds.
+ *
+ * @tier long
+ * @processes
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { DatabaseDescription } from '@drydock/agent/database';
+import { countFolder } from '@drydock/agent/host';
+import { listFetched } from '@drydock/mysql';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import { settleHome } from '@drydock/process';
+import { until } from '@drydock/testing/wait';
+import pg from 'pg';
+import {
+  claim,
+  clearHost,
+  codeOf,
+  createDatabase,
+  customer,
+  findInstance,
+  instanceFolder,
+  killHost,
+  newDatabaseId,
+  newHostFolder,
+  spawnHost,
+  type TestHost,
+} from '../../test/host';
+import { askCustomer } from '../../test/mysql-customer';
+
+const limitGb = 0.3;
+const chunkBytes = 8_000_000;
+/** Options of a session that asks to write although its database is read-only. */
+const writable = { options: '-c default_transaction_read_only=off' };
+const waits = { timeoutMs: 120_000 };
+
+let host: TestHost;
+beforeAll(async () => {
+  host = await spawnHost(await newHostFolder());
+});
+afterAll(() => clearHost(host));
+
+/** The share of its storage that the data of a database takes, counted as the agent does. */
+async function shareOf(databaseId: string, logFiles: string): Promise<number> {
+  const bytes = await countFolder(settleHome(instanceFolder(host, databaseId)).home, logFiles);
+  return (bytes ?? 0) / (limitGb * 1e9);
+}
+
+/** The answer to a client of Postgres that asks for TLS: one letter, or an error as text. */
+async function firstAnswer({ host: address, port }: DatabaseDescription): Promise<string> {
+  const socket = connect({ host: address, port });
+  socket.write(Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]));
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  return answer.toString();
+}
+
+describe('a database of Postgres', () => {
+  const databaseId = newDatabaseId();
+  const neighbourId = newDatabaseId();
+  let database: DatabaseDescription;
+  let neighbour: DatabaseDescription;
+  beforeAll(async () => {
+    database = await createDatabase(host.client, databaseId, 18, limitGb);
+    neighbour = await createDatabase(host.client, neighbourId, 18, limitGb);
+    await runSql(
+      customer(database),
+      'create table filled (content bytea); alter table filled alter content set storage external',
+    );
+  });
+
+  /** Writes a chunk in a session that asks to write. */
+  const insert = (): Promise<unknown> =>
+    codeOf(runSql(customer(database, writable), 'insert into filled values ($1)', [randomBytes(chunkBytes)]));
+  const write = (target = database): Promise<unknown> =>
+    codeOf(runSql(customer(target), "insert into filled values ('\\x00')"));
+
+  test('above its storage, sessions end and new ones are read-only until they ask to write', async () => {
+    const open = new pg.Client(customer(database));
+    open.on('error', () => undefined);
+    await open.connect();
+    while ((await shareOf(databaseId, 'pg_wal')) < 1.05) await insert();
+    await until(async () => (await write()) === '25006', { ...waits, what: 'the limit' });
+    await expect(open.query('select 1')).rejects.toThrow();
+    expect(await runSql(customer(database), 'select count(*)::int > 10 as kept from filled')).toEqual([{ kept: true }]);
+    await runSql(customer(neighbour), "create table filled as select '\\x00'::bytea as content");
+    expect(await write(neighbour)).toBe('done');
+  });
+
+  test('an abandoned upgrade and a kill of the agent do not end the limit', async () => {
+    const move = { upgrade_id: 'u1', to_major: 17 as const, path: 'logical' as const };
+    await host.client.prepareTarget(databaseId, move, claim(2));
+    await host.client.abandonUpgrade(databaseId, move.upgrade_id, claim(3));
+    const { folder } = host;
+    await killHost(host);
+    host = await spawnHost(folder);
+    expect(await write()).toBe('25006');
+  });
+
+  test('a session that frees space ends the limit', async () => {
+    await runSql(customer(database, writable), 'truncate filled');
+    await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
+  });
+
+  test('a fifth above its storage it gets no sessions, until the staff have made room', async () => {
+    const isRefused = async (): Promise<boolean> => {
+      await insert();
+      return (await firstAnswer(database)).includes('53100');
+    };
+    await until(isRefused, { ...waits, everyMs: 0, what: 'the end of sessions' });
+    expect(await shareOf(databaseId, 'pg_wal')).toBeGreaterThan(1.2);
+    expect(await write(neighbour)).toBe('done');
+    const { adminUrl } = findInstance(host, databaseId);
+    await runSql({ connectionString: adminUrl.replace(/postgres$/, 'shop'), ...writable }, 'truncate public.filled');
+    await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
+  });
+});
+
+const mariadb = '10.11';
+const isThere = listFetched().some(({ flavour, version }) => flavour === 'mariadb' && version === mariadb);
+const withMariadb = isThere ? describe : describe.skip;
+
+withMariadb(`a database of MariaDB ${mariadb} (needs npm run engines -- mariadb@${mariadb})`, () => {
+  const databaseId = newDatabaseId();
+  let database: DatabaseDescription;
+  beforeAll(async () => {
+    database = await createDatabase(host.client, databaseId, mariadb, limitGb);
+    await askCustomer(
+      database,
+      'create table filled (content longblob)',
+      'create table told (at int)',
+      'create event tells on schedule every 1 second do insert into told values (1)',
+    );
+  });
+
+  const write = (): Promise<unknown> => codeOf(askCustomer(database, "insert into filled values ('x')"));
+  const chunk = `insert into filled values (repeat('x', ${chunkBytes}))`;
+
+  test('above its storage it takes no rows and runs no events, until rows are gone', async () => {
+    while ((await shareOf(databaseId, 'binlog.*')) < 1.02) await codeOf(askCustomer(database, chunk));
+    await until(async () => (await write()) === 'ER_TABLEACCESS_DENIED_ERROR', { ...waits, what: 'the limit' });
+    await askCustomer(database, 'truncate told');
+    expect(await askCustomer(database, 'select count(*) > 10 as kept from filled')).toEqual([{ kept: 1 }]);
+    await askCustomer(database, 'truncate filled');
+    await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
+    await until(async () => String(await askCustomer(database, 'select at from told limit 1')) !== '', waits);
+  });
+
+  test('a single statement that takes all at once ends its sessions', async () => {
+    const values = Array.from({ length: 60 }, () => `(repeat('x', ${chunkBytes}))`).join(', ');
+    await codeOf(askCustomer(database, `insert into filled values ${values}`));
+    await until(async () => (await write()) === 'ER_DISK_FULL', { ...waits, what: 'the end of sessions' });
+  });
+});

@@ -1,0 +1,101 @@
+import { countFolder, countRemoved, type DiskState, diskStateOf, listProcesses } from '@drydock/agent/host';
+import type { Log } from '@drydock/service/telemetry';
+import type { Endpoint } from '../endpoint/endpoint';
+import type { Engine, InstanceServer, Owner } from '../engines/engine';
+
+/**
+ * The pause in milliseconds before a database without any session is counted again. Its scheduled events and its
+ * housekeeping may write nevertheless.
+ */
+const restingMs = 60_000;
+
+/** The bytes of the log of changes (WAL, binary log) above which files are removed that only a replica could need. */
+const logBytesMax = 2 * 2 ** 30;
+
+export interface DatabaseDiskOptions {
+  engine: Engine;
+  endpoint: Endpoint;
+  owner: Owner;
+  limitBytes: number;
+  log: Log;
+}
+
+/**
+ * Holds a database to the storage of its size. Above the limit, its customer cannot take more space but can free some.
+ * A database that exceeds the limit by more than a fifth gets no sessions. The limit is for the data. During an upgrade
+ * the log of changes has the same limit, because it grows with all that the customer writes until the switch.
+ */
+export class DatabaseDisk {
+  private readonly options: DatabaseDiskOptions;
+  private readonly states: Record<'data' | 'log', DiskState> = { data: 'within', log: 'within' };
+  private server: InstanceServer | null = null;
+  /** The number of the endpoint's sessions at the last count; -1 if the next check must count in any case. */
+  private sessionsCounted = -1;
+  private countedMs = 0;
+
+  constructor(options: DatabaseDiskOptions) {
+    this.options = options;
+  }
+
+  get isClosed(): boolean {
+    return this.has('far_over');
+  }
+
+  /** Counts what the serving instance has on disk, and acts on the result. `isMoving` says whether an upgrade runs. */
+  async check(server: InstanceServer, isMoving: boolean): Promise<void> {
+    const { endpoint, engine, owner } = this.options;
+    if (this.server !== server) [this.server, this.sessionsCounted] = [server, -1];
+    const isResting = !endpoint.isInUse && this.sessionsCounted === endpoint.sessionsBegun;
+    if (isResting && performance.now() - this.countedMs < restingMs) return;
+    // Sessions that begin during the count are counted by the next check.
+    const sessionsBegun = endpoint.sessionsBegun;
+    const counted = await countServer(server, engine.logFiles);
+    if (counted === null || this.server !== server) return;
+    this.countedMs = performance.now();
+    const wasFull = this.isFull;
+    this.note('data', counted.dataBytes);
+    this.note('log', isMoving ? counted.logBytes : 0);
+    this.sessionsCounted = this.isFull ? -1 : sessionsBegun;
+    if (counted.logBytes > logBytesMax && !isMoving) await engine.trimLog(server.adminUrl);
+    try {
+      if (this.isFull !== (await engine.isReadOnly(server.adminUrl, owner)))
+        await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
+    } catch (error) {
+      // The customer's sessions may hold all memory of the server, so that it has none for this session.
+      if (this.isFull) endpoint.endSessions();
+      throw error;
+    }
+    // A session keeps the rights that it had at its start.
+    if (this.isClosed || (this.isFull && !wasFull)) endpoint.endSessions();
+  }
+
+  private get isFull(): boolean {
+    return this.has('full') || this.has('far_over');
+  }
+
+  private has(state: DiskState): boolean {
+    return this.states.data === state || this.states.log === state;
+  }
+
+  private note(what: 'data' | 'log', bytes: number): void {
+    const { limitBytes, log } = this.options;
+    const state = diskStateOf(bytes, limitBytes);
+    if (state !== this.states[what])
+      log.warn({ what, state, bytes, may_have: limitBytes }, 'the disk space of a managed database');
+    this.states[what] = state;
+  }
+}
+
+/** What a server has on disk. A file that it has removed and still holds open counts as data. */
+async function countServer(
+  { diskFolder, proof }: InstanceServer,
+  logFiles: string,
+): Promise<{ dataBytes: number; logBytes: number } | null> {
+  const [all, withoutLog, removed] = await Promise.all([
+    countFolder(diskFolder),
+    countFolder(diskFolder, logFiles),
+    listProcesses(proof.pid).then(countRemoved),
+  ]);
+  if (all === null || withoutLog === null) return null;
+  return { dataBytes: withoutLog + removed, logBytes: Math.max(0, all - withoutLog) };
+}
