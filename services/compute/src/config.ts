@@ -46,7 +46,7 @@ const proxmoxSchema = z
     driver: z.literal('proxmox'),
     /** An API token in the form `USER@REALM!TOKENID=UUID`. */
     token: z.string().regex(/^[^@\s]+@[^!\s]+![^=\s]+=\S+$/, 'a token is USER@REALM!TOKENID=UUID'),
-    /** PEM of the cluster's own authority. */
+    /** The certificate of the cluster's own certificate authority, in PEM. */
     ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
     /** The number of the template that is cloned, for each image. */
     templates: z.record(z.string(), z.int().min(100)),

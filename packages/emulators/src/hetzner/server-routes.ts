@@ -37,7 +37,7 @@ const slowLabel = 'emulator.slow-seconds';
 const secondsOf = (world: HetznerWorld, command: string, server: Server): number =>
   (world.actionSeconds[command] ?? 1) + Number(server.labels[slowLabel] ?? 0);
 
-/** Accepts a command and saves it. @throws Refusal 423 while the server has another action */
+/** Accepts a command and saves it. @throws Refusal 423 while the server is locked */
 function startAction(
   world: HetznerWorld,
   server: Server,

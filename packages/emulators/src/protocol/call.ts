@@ -108,7 +108,9 @@ export interface LoggedCall {
   at: number;
   method: string;
   path: string;
-  /** The status, or 0 if a fault suppressed the answer. */
+  /**
+   * The status of the answer. After a fault whose answer is not `fixed`, it is 0, or in S3 the status before the fault.
+   */
   status: number;
 }
 

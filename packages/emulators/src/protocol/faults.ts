@@ -144,7 +144,9 @@ async function sendDrip(response: ServerResponse, { status, headers, body }: Rep
 
 const branch = z.union([z.array(z.unknown()), z.record(z.string(), z.unknown())]);
 
-/** Replaces values in JSON by path (`servers.0.locked`). Missing paths are created. An empty text stays empty. */
+/**
+ * Replaces values in JSON by path (`servers.0.locked`). Missing keys of objects are created. An empty text stays empty.
+ */
 function editJson(text: string, set: Readonly<Record<string, unknown>>): string {
   if (text === '') return text;
   let value: unknown = JSON.parse(text);

@@ -76,8 +76,7 @@ async function makeAccount(
 }
 
 /**
- * Creates an account that can read these schemas and their definitions. The account can change nothing, even if the
- * customer's code runs in its session.
+ * Creates an account that can read these schemas and their definitions. The account has no right to change anything.
  */
 export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {
@@ -100,7 +99,7 @@ export async function dropAccount(admin: Session, user: string): Promise<void> {
   await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user, host: 'localhost' })}`);
 }
 
-/** Drops all schemas and accounts from a server that no customer has used. */
+/** Drops all schemas and accounts except the server's own. */
 export async function emptyServer(admin: Session): Promise<void> {
   for (const { name } of await listSchemas(admin)) await admin.run(`DROP DATABASE ${quoteName(name)}`);
   const accounts = await admin.texts(

@@ -10,7 +10,7 @@ import { quoteAccount, quoteName, type Session } from '../session/session';
  */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
 
-/** Rights on a schema, by their names in MariaDB 10.5. All other rights are the platform's. */
+/** The schema rights of MariaDB 10.5, by name. */
 const everyRight = new Set([
   ...[
     'SELECT',
@@ -132,7 +132,10 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   });
 }
 
-/** Returns the GRANT statements of each account, by `account 'user'@'host'`. All versions give the same statements. */
+/**
+ * Returns for each account, by `account 'user'@'host'`, a text with its TLS requirement and its GRANT statements. All
+ * versions give the same text.
+ */
 export function tellRights(
   { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,
   release: string,

@@ -25,7 +25,7 @@ export const quoteLiteral = (text: string): string => `'${text.replaceAll('\\', 
 export const quoteAccount = ({ user, host }: { user: string; host: string }): string =>
   `${quoteLiteral(user)}@${quoteLiteral(host)}`;
 
-/** A login through the server's socket. Passwords are never part of a statement. */
+/** A login through the server's socket. */
 export interface Login {
   socketPath: string;
   user: string;
@@ -34,7 +34,7 @@ export interface Login {
 
 export interface SessionOptions {
   flavour: Flavour;
-  /** The time limit of one statement. */
+  /** The time limit of one statement. MySQL limits only SELECT statements. */
   statementMs?: number;
   /** The longest wait for a lock on a definition or a row. */
   lockMs?: number;

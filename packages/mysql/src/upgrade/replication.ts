@@ -22,7 +22,7 @@ export interface Side {
 export interface ReplicationMove {
   old: Side;
   target: Side;
-  /** The replicator's name and password are derived from this secret. */
+  /** The name and password of the replication account are derived from this secret. */
   secret: string;
   signal?: AbortSignal;
 }

@@ -47,8 +47,7 @@ async function startMachine(step: Step, driver: ComputeDriver, machineId: string
       ? retryLater({ seconds: pollSeconds(step.attempt) })
       : refusedSend(error, change.kind, step);
   });
-  // The action is not followed, because the machine itself shows whether it runs. A repeated change does nothing if the
-  // machine runs.
+  // The action is not followed, because the machine itself shows whether it runs.
   if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
 }
 

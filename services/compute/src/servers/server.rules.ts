@@ -13,8 +13,8 @@ interface SandboxBehaviour {
 }
 
 /**
- * Reads from a sandbox server's name which errors or slowness it asks for, so that clients can test their own handling
- * (decisions.md 5). A live server asks for nothing.
+ * Reads from a sandbox server's name which errors or slowness it asks for, so that clients can test their own handling.
+ * A live server asks for nothing.
  */
 export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>): SandboxBehaviour {
   const asksFor = (word: string): boolean => mode === 'sandbox' && name.includes(word);
