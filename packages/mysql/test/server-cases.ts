@@ -46,7 +46,6 @@ export function durabilityCases(engine: Engine): void {
   });
 }
 
-/** Further tests of a server of each version. */
 export function serverCases(engine: Engine): void {
   const servers = new Servers();
   let folder: string;

@@ -27,7 +27,6 @@ const offered = {
 
 const calls = {
   url: z.url(),
-  /** The time limit of one call to the provider. */
   deadline_ms: z.int().min(100).optional(),
   /** See `lostAnswerSeconds` of ComputeDriver. */
   lost_answer_seconds: z.number().min(0).optional(),

@@ -88,7 +88,7 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
         image: { id: number };
       };
       await pass(60);
-      // The emulator ends an action that is due at the next request.
+      // At each request the emulator ends the actions that are due.
       await ask(tokens[mode], 'GET', `/v1/images/${made.image.id}`);
       return String(made.image.id);
     },

@@ -95,7 +95,6 @@ function deleteImage(world: HetznerWorld, project: string, call: Call, values: P
   return emptyReply(204);
 }
 
-/** The routes below /images of the public schema. */
 export const imageRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/images', listImages),
   protocolAt('GET', '/images/:id', (world, project, call, values) => {

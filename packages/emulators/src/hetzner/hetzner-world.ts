@@ -154,7 +154,6 @@ const systemImage = (id: number, name: string, architecture: 'x86' | 'arm'): Ima
   disk: { '/etc/hostname': `${name}\n` },
 });
 
-/** The images of the provider itself. */
 const systemImages: readonly Image[] = [
   systemImage(161547269, 'ubuntu-24.04', 'x86'),
   systemImage(161547270, 'ubuntu-24.04', 'arm'),

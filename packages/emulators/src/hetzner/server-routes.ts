@@ -161,7 +161,6 @@ const power = (path: string, command: string): ProjectRoute =>
     return jsonReply(201, { action: showAction(world, startAction(world, server, command)) });
   });
 
-/** The routes below /actions and /servers/{id}/actions of the public schema. */
 export const actionRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/actions', listActionsById),
   protocolAt('GET', '/actions/:id', (world, project, call, values) => {
@@ -255,7 +254,6 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
   });
 }
 
-/** The routes below /servers of the public schema. */
 export const serverRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/servers', listServers),
   protocolAt('POST', '/servers', createServer),

@@ -114,7 +114,7 @@ export interface LoggedCall {
   status: number;
 }
 
-/** The most calls that the log keeps. The next call drops the older half. */
+/** The log keeps at most this many calls. The next call drops the older half. */
 const keptMax = 20_000;
 
 export interface CallLog {

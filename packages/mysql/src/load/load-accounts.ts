@@ -112,7 +112,6 @@ export async function loadGrants(
 const objectOf = (grant: DumpedGrant): string =>
   `right of ${nameOf(grant)} on ${grant.schema}${grant.name === null ? '' : `.${grant.name}`}`;
 
-/** Returns findings for the rights that were not granted. */
 export const tellLeft = (left: readonly LeftGrant[]): Finding[] =>
   left.map(({ grant, reason }) => ({ code: 'right_not_restored', object: objectOf(grant), reason }));
 

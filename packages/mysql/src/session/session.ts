@@ -2,7 +2,6 @@ import mysql, { type Connection } from 'mysql2';
 import type { Flavour } from '../engines/list-engines';
 import { asTransferError, TransferError } from './transfer-error';
 
-/** Quotes any identifier. */
 export const quoteName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 
 /** Returns a string expression that means the same in every sql_mode. */
@@ -93,7 +92,6 @@ export class Session {
     }
   }
 
-  /** Runs a statement and returns its rows. */
   rows(statement: string | Buffer): Promise<RawRow[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }, (error, result) =>
@@ -102,7 +100,6 @@ export class Session {
     });
   }
 
-  /** Runs a statement and ignores its result. */
   async run(statement: string | Buffer): Promise<void> {
     await this.rows(statement);
   }

@@ -49,7 +49,6 @@ export class Moment {
     }
   }
 
-  /** Takes the snapshot now. */
   async take(): Promise<void> {
     await this.reader.run(beginReading);
     // The reader cannot see a routine's text, so the definitions are read as `admin`.

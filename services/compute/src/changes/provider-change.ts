@@ -139,7 +139,7 @@ export async function followChange(
 
 const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
 /**
- * The largest number of reads of a machine, which take about 100 seconds. After the last read, a machine that is still
+ * The largest number of reads of a machine. They take about 100 seconds. After the last read, a machine that is still
  * starting, stopping or rebooting is shown as it is.
  */
 const readsMax = 15;

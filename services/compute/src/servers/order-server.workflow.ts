@@ -64,7 +64,7 @@ const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderSte
   labels: { 'managed-by': 'drydock', org: orgId },
 });
 
-/** The most reads of a machine that is starting, which take about eight minutes. */
+/** The largest number of reads of a machine that is starting. They take about eight minutes. */
 const readsMax = 50;
 
 /** Makes a machine that runs. The machine of a failed order is deleted. */

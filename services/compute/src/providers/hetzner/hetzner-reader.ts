@@ -125,7 +125,7 @@ export const concerns = ({ resources }: HetznerAction, machineId: string): boole
   resources.some(({ id, type }) => type === 'server' && String(id) === machineId);
 
 const perPage = ['per_page', '50'] as const;
-/** The most pages of a listing. They hold 10,000 objects, which is more than a project may have. */
+/** The largest number of pages of a listing. They hold 10,000 objects, which is more than a project may have. */
 const pagesMax = 200;
 
 /** Whether the text is an id of the provider. Any other text names no object, so the driver does not send it. */

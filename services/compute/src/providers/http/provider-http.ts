@@ -53,8 +53,8 @@ export interface ProviderHttp {
 /** A provider that does not accept a connection within this time counts as unreachable. */
 const connectMs = 3_000;
 /**
- * The most connections: as many as the workflows and requests of one process need at once. More connections would only
- * wait at the provider.
+ * The largest number of connections: as many as the workflows and requests of one process need at once. More
+ * connections would only wait at the provider.
  */
 const connectionsMax = 16;
 

@@ -113,7 +113,10 @@ const isPublic = (address: string): boolean => {
   return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
 };
 
-/** The most addresses of a machine that are stored. No machine gets so many, but a guest may report any number. */
+/**
+ * The largest number of addresses that are stored of a machine. No machine gets so many, but a guest may report any
+ * number.
+ */
 const addressesMax = 64;
 
 export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): string[] {

@@ -179,7 +179,6 @@ const fileOf = (machineFolder: string, number: number): string =>
   path.join(jobsFolder(machineFolder), `${String(number).padStart(8, '0')}.json`);
 const textOf = (job: JobRecord): string => `${JSON.stringify(job, null, 1)}\n`;
 
-/** Reads the job with this number; null if there is none. */
 export async function readJob(machineFolder: string, number: number): Promise<JobRecord | null> {
   const text = await readIfThere(fileOf(machineFolder, number));
   return text === null ? null : jobRecordSchema.parse(JSON.parse(text));
