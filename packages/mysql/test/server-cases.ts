@@ -5,7 +5,10 @@ import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { ask, makeCertificate, Servers, serverFolder } from './servers';
 
-/** If the tests run as root, the server runs under this account. Otherwise the server runs in a box. */
+/**
+ * If the tests run as root, the server runs under this account. Otherwise the server runs in a box, if the machine
+ * allows boxes.
+ */
 const account = 300_905;
 
 /** `npm test` runs only these cases of a server. */

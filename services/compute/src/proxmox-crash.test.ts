@@ -22,8 +22,8 @@ interface Run {
 }
 
 /**
- * Only `send` is also frozen and repeated. Its outcome depends on how this driver finds a change that the provider has
- * accepted.
+ * A worker is killed in every step. Only in `send` it is also frozen, and its effect repeated: the outcome of `send`
+ * depends on how this driver finds a change that the provider has accepted.
  */
 const scope = crashScope({ delicate: ['send'] });
 

@@ -24,7 +24,7 @@ export interface HetznerProject {
   makeSnapshot(machineId: string, description?: string, mode?: 'live' | 'sandbox'): Promise<string>;
   /** Removes a snapshot without Drydock, as the owner of the project can. */
   removeSnapshot(snapshotId: string): Promise<unknown>;
-  /** The ids of the machines with this name, as the provider lists them. */
+  /** The ids of the machines of the live project with this name, as the provider lists them. */
   machinesNamed(name: string): Promise<number[]>;
   snapshotsOf(machineId: string): Promise<number[]>;
   writeDisk(machineId: string, content: string): Promise<unknown>;

@@ -33,7 +33,7 @@ import {
 const failLabel = 'emulator.fail';
 const slowLabel = 'emulator.slow-seconds';
 
-/** Returns a command's duration, which is one second by default. */
+/** Returns a command's duration in seconds, with the extra seconds that a label of the server requests. */
 const secondsOf = (world: HetznerWorld, command: string, server: Server): number =>
   (world.actionSeconds[command] ?? 1) + Number(server.labels[slowLabel] ?? 0);
 

@@ -56,7 +56,7 @@ export const packageFlagsSchema = z.strictObject({
   permitted: z.boolean(),
   pro: z.boolean(),
   attached: z.boolean(),
-  /** If set, every snapshot is refused. */
+  /** If true, every request for a snapshot is refused. */
   isFull: z.boolean(),
 });
 

@@ -24,7 +24,7 @@ export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>
   return systemSchemas.some((name) => new RegExp(`^${pattern}$`, 'i').test(name));
 }
 
-/** Lists the customer's schemas by name. */
+/** Lists the customer's schemas, ordered by name. */
 export async function listSchemas(session: Session): Promise<{ name: string; charset: string; collation: string }[]> {
   const rows = await session.texts(
     'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME ' +

@@ -15,7 +15,10 @@ import {
 
 const run = promisify(execFile);
 
-/** Names of Debian's distributions. They distinguish the main archive from other archives, updates and security. */
+/**
+ * Names of Debian's distributions. An archive whose release has another name is not the main archive, but for example
+ * that of updates or of security fixes.
+ */
 const distributions = new Set([
   'bullseye',
   'bookworm',

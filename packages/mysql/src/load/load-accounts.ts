@@ -33,8 +33,8 @@ const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
 /**
- * Tells whether the grant has every schema right of its version. Such a grant is restored with every right of the new
- * version.
+ * Tells whether a grant from a server of `release` has every schema right of that version. Such a grant is restored
+ * with every schema right of the new version.
  */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&

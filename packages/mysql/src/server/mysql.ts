@@ -96,7 +96,7 @@ export interface MysqlServer {
   admin: MysqlLogin;
   socketPath: string;
   proof: ProcessProof;
-  /** The folder of the data. If `isElsewhere`, it differs from the requested one, and the user should be told. */
+  /** The folder of the data. If `isElsewhere`, it is not below the requested folder, and the user should be told. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;

@@ -112,7 +112,7 @@ export class Session {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
   }
 
-  /** Runs a statement and returns its rows by column name, because its columns differ between versions. */
+  /** Runs a statement whose columns differ between versions, and returns its rows by column name. */
   records(statement: string): Promise<Record<string, string>[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {

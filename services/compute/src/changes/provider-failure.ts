@@ -76,8 +76,8 @@ export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode
 export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math.max(0, attempt - 1));
 
 /**
- * Seconds until a call with a transient failure is repeated. If the provider states a number of seconds, it is used.
- * Otherwise the pause grows with each attempt to half a minute. Jitter is added.
+ * Seconds until a call that failed for a transient reason is repeated. The provider's own number is used if there is
+ * one. Otherwise the pause grows with each attempt to half a minute. Up to a quarter is added at random.
  */
 const pauseSeconds = (
   { retryAfterSeconds }: ComputeError,

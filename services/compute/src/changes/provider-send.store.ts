@@ -39,7 +39,10 @@ export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Pro
 export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
   sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);
 
-/** Forgets the sends of workflows that ended days ago. Younger notes are kept for staff who examine a failure. */
+/**
+ * Forgets notes that are older than two days, if their workflow is gone or ended more than two days ago. Younger notes
+ * are kept for staff who examine a failure.
+ */
 export const forgetSends = (sql: Sql): Promise<unknown> =>
   sql.query(
     `DELETE FROM provider_sends WHERE sent_at < clock_timestamp() - interval '2 days' AND NOT EXISTS (

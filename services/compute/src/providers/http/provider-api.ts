@@ -9,8 +9,8 @@ import { createRateBudget } from './rate-budget';
 const firstPauseMs = 1_000;
 
 /**
- * The pause before a call that ended in a conflict is repeated: one second, doubled with each repeat, with up to a
- * quarter more or less.
+ * Waits before a call that met a conflict is sent again: one second, doubled with each repeat, with up to a quarter
+ * more or less.
  */
 const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
   wait(firstPauseMs * 2 ** (tried - 1) * (0.75 + Math.random() / 2), undefined, { signal });
