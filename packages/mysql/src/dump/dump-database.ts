@@ -25,7 +25,7 @@ const chunkBytes = 64 * 1024;
 /**
  * Dumps all schemas of the customer, with accounts and rights, as sections that must be read in order. All InnoDB
  * tables are from the same moment. A read-only account reads the rows, and no code of the customer runs. The dump fails
- * if a table's definition changes between the begin of the dump and the read of its rows. Another attempt may then
+ * if a table's definition changes between the start of the dump and the read of its rows. Another attempt may then
  * succeed.
  * @throws TransferError
  */

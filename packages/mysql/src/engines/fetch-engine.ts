@@ -16,8 +16,8 @@ import {
 const run = promisify(execFile);
 
 /**
- * Names of Debian's distributions. An archive whose release has another name is not the main archive, but for example
- * that of updates or of security fixes.
+ * Names of Debian's distributions. An archive whose release has another name is not the main archive: it holds updates
+ * or security fixes, for example.
  */
 const distributions = new Set([
   'bullseye',

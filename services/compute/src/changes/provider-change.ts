@@ -166,17 +166,14 @@ const cleanUpSeconds = 3;
 export const retryCleanUp = (): Error => retryLater({ seconds: cleanUpSeconds });
 
 const readEveryMs = 500;
-/**
- * One attempt follows a deletion through this many pauses, which take ten seconds. A deletion that takes longer is
- * followed by the next attempt.
- */
+/** The number of pauses in one attempt, together ten seconds. The next attempt follows a deletion that takes longer. */
 const deletionReadsMax = 20;
 
 /**
  * Deletes a machine or snapshot that a workflow no longer needs. The call may be repeated. Resolves once the provider
  * reports that the deletion has succeeded. While the deletion runs, and after a lost answer, it throws so that the step
- * is repeated later. A refusal is thrown as {@link refusedSend} makes it. If the provider reports that the deletion has
- * failed, the attempt counts as failed, and repeated failures call staff.
+ * is repeated later. After a refusal it throws the error of {@link refusedSend}. If the provider reports that the
+ * deletion has failed, the attempt counts as failed, and repeated failures call staff.
  */
 export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
   const { actionId, machineId } = await sendDeletion(step, driver, deletion);
