@@ -3,8 +3,8 @@ import type { Flavour } from '../src/engines/list-engines';
 import { quoteName } from '../src/session/session';
 
 /**
- * Character sets of clients, by the names that a TextDecoder knows. In the last three, a quote or a backslash may be
- * the second byte of a letter.
+ * The character sets of clients, each with the name by which TextDecoder knows it. In the last three, a quote or a
+ * backslash may be the second byte of a letter.
  */
 const decoders = {
   utf8mb4: 'utf-8',
@@ -138,7 +138,6 @@ export class Room {
     return this.random.pick(known);
   }
 
-  /** Returns a new quoted name. */
   name(): string {
     for (;;) {
       const base = this.readable(oddNames);

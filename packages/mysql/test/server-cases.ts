@@ -5,7 +5,10 @@ import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { ask, makeCertificate, Servers, serverFolder } from './servers';
 
-/** If the tests run as root, the server runs under this account. Otherwise the server runs in a box. */
+/**
+ * If the tests run as root, the server runs under this account. Otherwise the server runs in a box, if the machine
+ * allows boxes.
+ */
 const account = 300_905;
 
 /** `npm test` runs only these cases of a server. */
@@ -46,7 +49,6 @@ export function durabilityCases(engine: Engine): void {
   });
 }
 
-/** Further tests of a server of each version. */
 export function serverCases(engine: Engine): void {
   const servers = new Servers();
   let folder: string;

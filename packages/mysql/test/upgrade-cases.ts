@@ -17,7 +17,6 @@ interface Rig {
   move: ReplicationMove;
 }
 
-/** Starts a pair of servers for each test. */
 function pairOf(from: Engine, to: Engine): Rig {
   const servers = new Servers();
   const rig = {} as Rig;
@@ -103,7 +102,6 @@ export function followCases(from: Engine, to: Engine): void {
   });
 }
 
-/** Further tests of an upgrade between each two versions. */
 export function upgradeCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 

@@ -27,7 +27,6 @@ const offered = {
 
 const calls = {
   url: z.url(),
-  /** The time limit of one call to the provider. */
   deadline_ms: z.int().min(100).optional(),
   /** See `lostAnswerSeconds` of ComputeDriver. */
   lost_answer_seconds: z.number().min(0).optional(),
@@ -46,7 +45,7 @@ const proxmoxSchema = z
     driver: z.literal('proxmox'),
     /** An API token in the form `USER@REALM!TOKENID=UUID`. */
     token: z.string().regex(/^[^@\s]+@[^!\s]+![^=\s]+=\S+$/, 'a token is USER@REALM!TOKENID=UUID'),
-    /** PEM of the cluster's own authority. */
+    /** The certificate of the cluster's own certificate authority, in PEM. */
     ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
     /** The number of the template that is cloned, for each image. */
     templates: z.record(z.string(), z.int().min(100)),

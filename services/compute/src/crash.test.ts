@@ -23,8 +23,8 @@ interface Run {
 
 const scope = crashScope({ delicate: ['send', 'create'] });
 
-// The cases take only the names of the steps, the steps that can be undone, and the point of no return from
-// `workflows`. The worker processes load the definitions themselves.
+// From `workflows` the suite takes only the names of the steps, which of them can be undone, and the point of no
+// return. The worker processes load the definitions themselves.
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: ComputeWorld;
   beforeAll(async () => {

@@ -11,7 +11,7 @@ import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../
 const [organisations, rollbacksEach] = [10, 20];
 /** Seconds of the emulator's time in each real second. */
 const clockScale = 4;
-/** The provider's hourly limit of calls. The rollbacks need less than half of it. */
+/** The provider's hourly limit of calls. */
 const callsMax = 3_600;
 
 let world: ComputeWorld;

@@ -21,7 +21,10 @@ interface Run {
   serverId: string;
 }
 
-/** Only `send` is also frozen and repeated, because each provider shows in its own way whether it accepted a change. */
+/**
+ * A worker is killed in every step. Only in `send` it is also frozen, and its effect repeated: the outcome of `send`
+ * depends on how this driver finds a change that the provider has accepted.
+ */
 const scope = crashScope({ delicate: ['send'] });
 
 let cluster: ProxmoxCluster;
@@ -59,7 +62,7 @@ const statusOf = async (serverId: string): Promise<string> => {
   const [row] = await world.api.rows<{ status: string }>('SELECT status FROM servers WHERE id = $1', [serverId]);
   return row?.status ?? 'gone';
 };
-/** Returns how many tasks of this kind the cluster has run on the server's machine. */
+/** Returns how many tasks of this type the cluster has accepted for the server's machine. */
 const tasksOf = async (serverId: string, op: string): Promise<number> =>
   (await cluster.admin.readLedger()).filter((entry) => entry.op === op && entry.resource === String(vmidOf(serverId)))
     .length;

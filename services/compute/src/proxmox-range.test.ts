@@ -28,7 +28,6 @@ afterAll(async () => {
   await cluster.close();
 });
 
-/** Starts a workflow and waits for its end. */
 async function carryOut(method: string, path: string, body?: object) {
   const answer = await world.api.call(method, path, { body });
   expect([answer.status, answer.json]).toEqual([202, expect.anything()]);

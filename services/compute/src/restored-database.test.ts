@@ -98,9 +98,9 @@ describe('a database that was put back from a backup', () => {
         throw new Error(`${told}: sent ${count} times, ${machines} machines ${row?.internal ?? ''}`);
       return told;
     }
-    // The workflows of `take` and `delete` are cancelled if no worker claims them within a few seconds. The restored
-    // record may then say `start_by_passed` although the provider has done the work. This record is acceptable, because
-    // customers see the provider's list of snapshots.
+    // The workflow of `delete` is cancelled if no worker claims it within a few seconds. The restored record may then
+    // say `start_by_passed` although the provider has done the work. This record is acceptable, because customers see
+    // the provider's list of snapshots.
     const isLate = (kind === 'take' || kind === 'delete') && row?.code === 'start_by_passed';
     const sent = await times('rebuild_server');
     const found = {
@@ -111,8 +111,8 @@ describe('a database that was put back from a backup', () => {
     };
     const wanted = { rollback: [1, 1], rebuild: [1, 1], take: [0, 2], delete: [0, 0] }[kind];
     const expected = { status: 'succeeded', operable: true, sent: (wanted[0] ?? 0) + overwrites, snapshots: wanted[1] };
-    // The worker was killed between recording the call and sending it. The provider did not get the call, so the
-    // workflow fails and does not send it again.
+    // This is the end if the worker was killed between recording the call and sending it. The provider did not get the
+    // call, so the workflow fails and does not send it again.
     const unsent = { status: 'failed', operable: true, sent: overwrites, snapshots: 1 };
     if (row?.code === 'provider_not_accepted' && JSON.stringify(found) === JSON.stringify(unsent)) return told;
     if (JSON.stringify(found) !== JSON.stringify(expected))

@@ -30,7 +30,7 @@ const forReaders = (ranges: object): object =>
     ]),
   );
 
-/** Targets by name, in the form of the processes' configuration. */
+/** Returns the environment variables that give these targets to the API and to the worker. */
 export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Record<string, string> => ({
   COMPUTE_TARGETS: JSON.stringify(targets),
   SANDBOX_COMPUTE_TARGETS: JSON.stringify(sandboxTargets),
@@ -39,7 +39,7 @@ export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Re
 });
 
 /**
- * Settings for tests that wait until an answer counts as lost. On a busy machine these settings fail tests, because a
+ * Settings for tests that wait until an answer counts as lost. On a busy machine they can make a test fail, because a
  * slow call counts as lost and is never repeated.
  */
 export const impatient = { lost_answer_seconds: 3, deadline_ms: 2_000 };

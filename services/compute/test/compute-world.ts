@@ -13,8 +13,8 @@ export interface ComputeWorld extends ServiceWorld {
 }
 
 /**
- * Opens a service's world with the provider's emulator as a target. `target` changes the target's configuration. `more`
- * has further live targets by name.
+ * Opens this service's world with an emulator of Hetzner Cloud as the target `fsn`. `target` changes the configuration
+ * of `fsn`. `more` has further live targets by name.
  */
 export async function openWorld(
   backend: QueueBackend,

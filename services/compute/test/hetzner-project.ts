@@ -24,7 +24,7 @@ export interface HetznerProject {
   makeSnapshot(machineId: string, description?: string, mode?: 'live' | 'sandbox'): Promise<string>;
   /** Removes a snapshot without Drydock, as the owner of the project can. */
   removeSnapshot(snapshotId: string): Promise<unknown>;
-  /** The ids of the machines with this name, as the provider lists them. */
+  /** The ids of the machines of the live project with this name, as the provider lists them. */
   machinesNamed(name: string): Promise<number[]>;
   snapshotsOf(machineId: string): Promise<number[]>;
   writeDisk(machineId: string, content: string): Promise<unknown>;
@@ -88,7 +88,7 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
         image: { id: number };
       };
       await pass(60);
-      // The emulator ends an action that is due at the next request.
+      // At each request the emulator ends the actions that are due.
       await ask(tokens[mode], 'GET', `/v1/images/${made.image.id}`);
       return String(made.image.id);
     },

@@ -25,7 +25,7 @@ export interface Rig {
   deafOrder(): MachineOrder;
   /** Whether the guests of other orders shut down on request. */
   hasGuest: boolean;
-  /** The call that begins a rollback. The other two calls read a machine and an action. */
+  /** The call that begins a rollback. The next two fields are the calls that read a machine and an action. */
   rollbackCall: { method: string; path: string };
   readMachineCall: { method: string; path: string };
   readActionCall: { method: string; path: string };
@@ -55,7 +55,9 @@ export interface RigWorld {
   admin: EmulatorAdmin;
   driver: Driver;
   open(tweaks?: DriverTweaks): Driver;
-  /** Ends the emulator's process and starts a new process on the same state. */
+  /**
+   * Stops the emulator and starts a new one on the same state. A QEMU host only kills the processes of its machines.
+   */
   restart(): Promise<void>;
   url(): string;
   close(): Promise<void>;
@@ -120,7 +122,6 @@ export async function ended(
   throw new Error('the action does not end');
 }
 
-/** Carries out one change from its beginning to its end. */
 export async function carryOut(world: RigWorld, change: Change): Promise<Accepted> {
   const accepted = await world.driver.send(change, await world.driver.prepare(change));
   const action = await ended(world, accepted);

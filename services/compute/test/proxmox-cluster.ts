@@ -13,7 +13,7 @@ export interface ProxmoxCluster {
   /** A target of this cluster, in the form of the configuration. */
   target: object;
   admin: EmulatorAdmin;
-  /** The number of rollbacks of the server's machine that the cluster has carried out. */
+  /** The number of rollbacks of the server's machine that the cluster has accepted. */
   rollbacksOf(serverId: string): Promise<number>;
   writeDisk(serverId: string, content: string): Promise<void>;
   readDisk(serverId: string): Promise<string | null>;

@@ -46,9 +46,7 @@ function readOnly<T extends Entry>(kind: string, entries: readonly T[], show: (e
   ];
 }
 
-/**
- * Lists in which clients look up names before they order. Projects have no SSH keys, networks or placement groups here.
- */
+/** Lists in which clients look up names before they order. The list of SSH keys is always empty. */
 export const catalogueRoutes: readonly ProjectRoute[] = [
   ...readOnly('server_type', serverTypes, showServerType),
   ...readOnly('location', locations, (location) => location),
@@ -97,7 +95,6 @@ function deleteImage(world: HetznerWorld, project: string, call: Call, values: P
   return emptyReply(204);
 }
 
-/** The routes below /images of the public schema. */
 export const imageRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/images', listImages),
   protocolAt('GET', '/images/:id', (world, project, call, values) => {

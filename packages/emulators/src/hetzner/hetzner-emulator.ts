@@ -31,7 +31,8 @@ import {
 import { actionRoutes, serverRoutes } from './server-routes';
 
 /**
- * The rate limit of a project: a budget of `perHour` calls, which is full again after an hour of the emulator's time.
+ * The rate limit. Each project has a budget of `perHour` calls, which is full again after an hour of the emulator's
+ * time.
  */
 interface RateLimit {
   /**
@@ -39,7 +40,7 @@ interface RateLimit {
    * the time at which the budget is full again, in seconds since 1970 of real time.
    */
   take(project: string): { isAllowed: boolean; headers: Record<string, string> };
-  /** Returns the most accepted calls in any hour so far. */
+  /** Returns the largest number of calls that were accepted within one hour so far. */
   peakPerHour(project: string): number;
   setPerHour(perHour: number): void;
 }

@@ -28,7 +28,7 @@ const serverSchema = z.strictObject({
   location: z.string(),
   imageId: z.int().nullable(),
   status: z.enum(serverStatuses),
-  /** True if a lock that no listing shows holds the server. */
+  /** True if the server is locked although no action is listed for it. */
   isHiddenLocked: z.boolean(),
   isProtected: z.boolean(),
   labels,
@@ -70,7 +70,9 @@ const actionSchema = z.strictObject({
   willFail: z.boolean(),
   /** The content that the disk gets when the action succeeds. This content is fixed at the start of the action. */
   disk: diskSchema.nullable(),
-  /** The machine's status before the action. A failed action restores this status. */
+  /**
+   * The machine's status before the action. A failed action restores it. A server whose creation failed becomes `off`.
+   */
   statusBefore: z.enum(serverStatuses),
 });
 
@@ -152,7 +154,6 @@ const systemImage = (id: number, name: string, architecture: 'x86' | 'arm'): Ima
   disk: { '/etc/hostname': `${name}\n` },
 });
 
-/** The images of the provider itself. */
 const systemImages: readonly Image[] = [
   systemImage(161547269, 'ubuntu-24.04', 'x86'),
   systemImage(161547270, 'ubuntu-24.04', 'arm'),

@@ -33,11 +33,11 @@ import {
 const failLabel = 'emulator.fail';
 const slowLabel = 'emulator.slow-seconds';
 
-/** Returns a command's duration, which is one second by default. */
+/** Returns a command's duration in seconds, with the extra seconds that a label of the server requests. */
 const secondsOf = (world: HetznerWorld, command: string, server: Server): number =>
   (world.actionSeconds[command] ?? 1) + Number(server.labels[slowLabel] ?? 0);
 
-/** Accepts a command and saves it. @throws Refusal 423 while the server has another action */
+/** Accepts a command and saves it. @throws Refusal 423 while the server is locked */
 function startAction(
   world: HetznerWorld,
   server: Server,
@@ -161,7 +161,6 @@ const power = (path: string, command: string): ProjectRoute =>
     return jsonReply(201, { action: showAction(world, startAction(world, server, command)) });
   });
 
-/** The routes below /actions and /servers/{id}/actions of the public schema. */
 export const actionRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/actions', listActionsById),
   protocolAt('GET', '/actions/:id', (world, project, call, values) => {
@@ -255,7 +254,6 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
   });
 }
 
-/** The routes below /servers of the public schema. */
 export const serverRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/servers', listServers),
   protocolAt('POST', '/servers', createServer),

@@ -108,11 +108,13 @@ export interface LoggedCall {
   at: number;
   method: string;
   path: string;
-  /** The status, or 0 if a fault suppressed the answer. */
+  /**
+   * The status of the answer. After a fault whose answer is not `fixed`, it is 0, or in S3 the status before the fault.
+   */
   status: number;
 }
 
-/** The most calls that the log keeps. The next call drops the older half. */
+/** The log keeps at most this many calls. The next call drops the older half. */
 const keptMax = 20_000;
 
 export interface CallLog {

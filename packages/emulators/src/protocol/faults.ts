@@ -23,16 +23,16 @@ const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('silence') }),
   /** Announces the full length, but sends only `bytes` bytes. */
   z.strictObject({ kind: z.literal('truncated'), bytes: z.int().min(0) }),
-  /** Sends JSON of `bytes` bytes, or endless JSON without `bytes`. */
+  /** Sends a body of about `bytes` bytes, or an endless body without `bytes`. */
   z.strictObject({ kind: z.literal('endless'), bytes: z.int().min(1).optional() }),
-  /** Sends the real answer, one byte every `intervalMs`. */
+  /** Sends the answer, one byte every `intervalMs`. */
   z.strictObject({ kind: z.literal('drip'), intervalMs: ms }),
 ]);
 
 export const faultOrderSchema = z.strictObject({
   /** The method of the affected calls. By default all methods are affected. */
   method: z.string().optional(),
-  /** A regular expression that the path must match. */
+  /** A regular expression that the path must match, in S3 the path with its query. */
   path: z.string(),
   /** The number of affected calls. */
   times: z.int().min(1).default(1),
@@ -144,7 +144,9 @@ async function sendDrip(response: ServerResponse, { status, headers, body }: Rep
 
 const branch = z.union([z.array(z.unknown()), z.record(z.string(), z.unknown())]);
 
-/** Replaces values in JSON by path (`servers.0.locked`). Missing paths are created. An empty text stays empty. */
+/**
+ * Replaces values in JSON by path (`servers.0.locked`). Missing keys of objects are created. An empty text stays empty.
+ */
 function editJson(text: string, set: Readonly<Record<string, unknown>>): string {
   if (text === '') return text;
   let value: unknown = JSON.parse(text);

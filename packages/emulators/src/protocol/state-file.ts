@@ -27,11 +27,11 @@ export const ledgerEntrySchema = z.strictObject({
   seq: z.int(),
   time: z.string(),
   project: z.string(),
-  /** The id of the server or VM. */
+  /** The id of the server, VM or package, or `<bucket>/<key>` in S3. */
   resource: z.string(),
   op: z.string(),
   action_id: z.string(),
-  /** The image or snapshot of the change. */
+  /** Details of the change, such as its image or snapshot. */
   detail: z.string(),
   /**
    * Always "0", because providers have no fencing tokens. The field exists because all ledgers have the same schema.

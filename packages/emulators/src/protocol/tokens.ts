@@ -26,7 +26,6 @@ export function holderOf(
   return undefined;
 }
 
-/** Parses an optional `name=token,name=token`. */
 export const parseOptionalTokens = (text: string | undefined): ReadonlyMap<string, string> =>
   text === undefined ? new Map() : parseTokens(text);
 

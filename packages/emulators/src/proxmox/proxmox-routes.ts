@@ -51,7 +51,6 @@ function nextId({ state }: ProxmoxWorld, call: Call): Reply {
   return dataReply(wanted ?? String(free));
 }
 
-/** Routes of the cluster, its nodes, and a node's tasks. */
 const clusterRoutes: readonly AccountRoute[] = [
   apiAt('GET', '/version', () => dataReply({ version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' })),
   apiAt('GET', '/nodes', ({ downNodes }) =>

@@ -266,10 +266,7 @@ export const apiAt = (method: string, path: string, handle: AccountHandler): Acc
   handle,
 });
 
-/**
- * Texts with which the orderer of a VM requests failures, in the VM's description: the type of task that fails, and
- * extra seconds for each task.
- */
+/** Texts in a VM's description that request failures: the type of task that fails, and extra seconds for each task. */
 const failsIn = /"emulator\.fail":"([a-z]+)"/;
 const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 

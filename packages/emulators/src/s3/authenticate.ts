@@ -9,11 +9,11 @@ export interface S3Account {
   secretAccessKey: string;
   /** Buckets that the account can see, or '*' for all. */
   buckets: readonly string[];
-  /** False if reading an object's content is AccessDenied. Objects can still be listed. Default: true. */
+  /** False if every read of an object is AccessDenied. Objects can still be listed. Default: true. */
   mayRead?: boolean | undefined;
   /** False if every write is AccessDenied. Default: true. */
   mayWrite?: boolean | undefined;
-  /** False if every delete is AccessDenied, also of unlocked versions. Default: true. */
+  /** False if every deletion of an object or a bucket is AccessDenied, also of unlocked versions. Default: true. */
   mayDelete?: boolean | undefined;
 }
 

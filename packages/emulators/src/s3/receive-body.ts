@@ -78,7 +78,7 @@ function compareWithClaims(
 
 /**
  * Returns the algorithm of the checksum: that of a checksum in the headers, of an announced trailer, or of a header
- * that names only the algorithm.
+ * that names only the algorithm. Without any of these it is CRC32.
  */
 function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
   if (headers['x-amz-checksum-crc64nvme'] !== undefined || headers['x-amz-trailer'] === 'x-amz-checksum-crc64nvme')

@@ -64,7 +64,6 @@ export const checksumHeader = ({ algorithm, value }: Checksum): Record<string, s
   'x-amz-checksum-type': value.includes('-') ? 'COMPOSITE' : 'FULL_OBJECT',
 });
 
-/** Returns the name of a checksum's XML element. */
 export const checksumElement = (algorithm: ChecksumAlgorithm): string => `Checksum${algorithm.toUpperCase()}`;
 
 export const retentionModes = ['GOVERNANCE', 'COMPLIANCE'] as const;

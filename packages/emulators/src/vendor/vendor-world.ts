@@ -56,7 +56,7 @@ export const packageFlagsSchema = z.strictObject({
   permitted: z.boolean(),
   pro: z.boolean(),
   attached: z.boolean(),
-  /** If set, every snapshot is refused. */
+  /** If true, every request for a snapshot is refused. */
   isFull: z.boolean(),
 });
 
@@ -238,7 +238,7 @@ export function addPoint(
   return restoreAsOf;
 }
 
-/** An accepted job, for the ledger. */
+/** An accepted change, for the ledger. */
 interface Taken {
   found: Pick<Package, 'id' | 'account'>;
   op: string;
@@ -252,7 +252,7 @@ export interface VendorWorld {
   readonly content: PackageContent;
   readonly jobSeconds: number;
   nextId(): number;
-  /** Saves the state, and then writes an accepted job to the ledger. */
+  /** Saves the state, and then writes the accepted change, if there is one, to the ledger. */
   save(taken?: Taken): void;
   /** Ends all jobs that are due by now. */
   endDue(): void;

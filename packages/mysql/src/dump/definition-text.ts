@@ -69,8 +69,9 @@ const escaped = (value: string): string =>
 const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /**
- * Matches the string literals that end a part of {@link readableDefinition}: a comment, or the values of an ENUM or
- * SET. The server escapes only these with backslashes. Names come before them, and `unescaped` must not change a name.
+ * Matches the string literals at the end of a part that {@link readableDefinition} repairs: a comment, or the values of
+ * an ENUM or SET. The server escapes only these with backslashes. Names come before them, and `unescaped` must not
+ * change a name.
  */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 

@@ -25,7 +25,8 @@ const chunkBytes = 64 * 1024;
 /**
  * Dumps all schemas of the customer, with accounts and rights, as sections that must be read in order. All InnoDB
  * tables are from the same moment. A read-only account reads the rows, and no code of the customer runs. The dump fails
- * if a definition changes meanwhile. Another attempt may then succeed.
+ * if a table's definition changes between the start of the dump and the read of its rows. Another attempt may then
+ * succeed.
  * @throws TransferError
  */
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {
@@ -107,10 +108,10 @@ async function* asJson(value: unknown): AsyncGenerator<Buffer> {
 }
 
 /**
- * Locks a table's definition until the session rolls back to the savepoint `drydock`. Then checks that the name still
- * belongs to a table, because a view would run the customer's code. The lock is taken by a SELECT, which already runs
- * the functions of a view without FROM. So while a customer may replace a table, the session must be in a transaction
- * of `beginReading`.
+ * Locks a table's definition until the session rolls back to the savepoint `drydock`, and checks that the name still
+ * belongs to a table, because a view would run the customer's code. The SELECT that takes the lock already runs the
+ * functions of a view without FROM. So while a customer may replace a table, the session must be in a transaction of
+ * `beginReading`, in which functions can change nothing.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;

@@ -225,15 +225,15 @@ async function programOf(
 }
 
 /**
- * Starts a read-only snapshot. A table may meanwhile have become a view that calls the customer's functions, and these
- * must not change anything.
+ * Starts a snapshot in a read-only transaction. If the customer has replaced a table by a view that calls functions,
+ * these functions can then change nothing.
  */
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
 
 /**
  * Starts the snapshot of a dump, and returns the GTID of the transactions that it contains. Returns an empty text if
- * the server has no binary log, or is a MySQL before 8.0. Writers wait for some milliseconds on MySQL, and not at all
- * on MariaDB.
+ * the server has no binary log, or is a MySQL before 8.0. On MySQL, writers wait while the snapshot begins, because it
+ * needs a global read lock. On MariaDB they do not wait.
  */
 export async function beginSnapshot(reader: Session, release: string): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');

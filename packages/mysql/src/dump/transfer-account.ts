@@ -24,7 +24,7 @@ export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>
   return systemSchemas.some((name) => new RegExp(`^${pattern}$`, 'i').test(name));
 }
 
-/** Lists the customer's schemas by name. */
+/** Lists the customer's schemas, ordered by name. */
 export async function listSchemas(session: Session): Promise<{ name: string; charset: string; collation: string }[]> {
   const rows = await session.texts(
     'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME ' +
@@ -76,8 +76,7 @@ async function makeAccount(
 }
 
 /**
- * Creates an account that can read these schemas and their definitions. The account can change nothing, even if the
- * customer's code runs in its session.
+ * Creates an account that can read these schemas and their definitions. The account has no right to change anything.
  */
 export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {
@@ -100,7 +99,7 @@ export async function dropAccount(admin: Session, user: string): Promise<void> {
   await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user, host: 'localhost' })}`);
 }
 
-/** Drops all schemas and accounts from a server that no customer has used. */
+/** Drops all schemas and accounts except the server's own. */
 export async function emptyServer(admin: Session): Promise<void> {
   for (const { name } of await listSchemas(admin)) await admin.run(`DROP DATABASE ${quoteName(name)}`);
   const accounts = await admin.texts(

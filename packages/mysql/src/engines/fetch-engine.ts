@@ -15,7 +15,10 @@ import {
 
 const run = promisify(execFile);
 
-/** Names of Debian's distributions. They distinguish the main archive from other archives, updates and security. */
+/**
+ * Names of Debian's distributions. An archive whose release has another name is not the main archive: it holds updates
+ * or security fixes, for example.
+ */
 const distributions = new Set([
   'bullseye',
   'bookworm',
@@ -97,8 +100,8 @@ async function findArchive(apt: string): Promise<string> {
 }
 
 /**
- * Writes the configuration and state of an apt of our own, and returns its options. Its list of installed packages is
- * empty, so that apt downloads every dependency.
+ * Writes the configuration and the empty state of an apt that is separate from the machine's, and returns its options.
+ * Its list of installed packages is empty, so that apt downloads every dependency.
  */
 function prepareState(suite: string, archive: string, work: string): string[] {
   for (const folder of ['lists/partial', 'archives/partial'])

@@ -4,7 +4,7 @@ import { decodeRows } from '../dump/row-format';
 import { isName, quoteName, type Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 
-/** The size of an INSERT statement in characters. A single row may be larger. */
+/** An INSERT statement is sent once its values have this many characters. */
 const statementBytes = 512 * 1024;
 const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i;
 const asciiText = /^[\w:.\- ]*$/;
@@ -94,7 +94,7 @@ class TableChecks {
     return checks;
   }
 
-  /** Runs an INSERT. */
+  /** Runs an INSERT. If a CHECK refuses it, turns all CHECKs of the table off and runs it again. */
   async write(statement: string): Promise<void> {
     try {
       await this.session.run(statement);

@@ -10,7 +10,7 @@ import { quoteAccount, quoteName, type Session } from '../session/session';
  */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
 
-/** Rights on a schema, by their names in MariaDB 10.5. All other rights are the platform's. */
+/** The schema rights of MariaDB 10.5, by name. */
 const everyRight = new Set([
   ...[
     'SELECT',
@@ -33,8 +33,8 @@ const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
 /**
- * Tells whether the grant has every schema right of its version. Such a grant is restored with every right of the new
- * version.
+ * Tells whether a grant from a server of `release` has every schema right of that version. Such a grant is restored
+ * with every schema right of the new version.
  */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&
@@ -112,7 +112,6 @@ export async function loadGrants(
 const objectOf = (grant: DumpedGrant): string =>
   `right of ${nameOf(grant)} on ${grant.schema}${grant.name === null ? '' : `.${grant.name}`}`;
 
-/** Returns findings for the rights that were not granted. */
 export const tellLeft = (left: readonly LeftGrant[]): Finding[] =>
   left.map(({ grant, reason }) => ({ code: 'right_not_restored', object: objectOf(grant), reason }));
 
@@ -132,7 +131,10 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   });
 }
 
-/** Returns the GRANT statements of each account, by `account 'user'@'host'`. All versions give the same statements. */
+/**
+ * Returns for each account, by `account 'user'@'host'`, a text with its TLS requirement and its GRANT statements. All
+ * versions give the same text.
+ */
 export function tellRights(
   { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,
   release: string,

@@ -40,8 +40,8 @@ export interface LoadResult {
 }
 
 /**
- * The loader's session accepts zero dates, and keeps a 0 in an AUTO_INCREMENT column. Rows and table options are not
- * checked again, because the original session's settings accepted them.
+ * The loader's session accepts zero dates, and keeps a 0 in an AUTO_INCREMENT column. On MariaDB, rows and table
+ * options are not checked again, because the original session's settings accepted them.
  */
 const loadMode = (flavour: Flavour): string => {
   const unchecked = flavour === 'mariadb' ? ', check_constraint_checks = 0, innodb_strict_mode = 0' : '';

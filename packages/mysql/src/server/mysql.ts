@@ -51,8 +51,8 @@ export interface MysqlOptions {
   folder: string;
   /**
    * The uid of a server that customers use. If this process is root, the server runs under this account, which no other
-   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server that
-   * root starts runs as `nobody`.
+   * process has. Otherwise the server runs in a box (packages/process), if the machine allows boxes. With null there is
+   * no box, and a server that root starts runs as `nobody`.
    */
   account?: number | null;
   /** A TCP address, with TLS required, besides the Unix socket. Without an address the server listens on no port. */
@@ -96,7 +96,7 @@ export interface MysqlServer {
   admin: MysqlLogin;
   socketPath: string;
   proof: ProcessProof;
-  /** The folder of the data. If `isElsewhere`, it differs from the requested one, and the user should be told. */
+  /** The folder of the data. If `isElsewhere`, it is not below the requested folder, and the user should be told. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
@@ -166,7 +166,7 @@ const inBox = {
 
 /**
  * Starts the server process. A server with customers runs under its own account if this process is root, and otherwise
- * in a box. A shell in the server then reaches only the server's own data.
+ * in a box, if the machine allows boxes. A shell in the server then reaches no other customer's data.
  */
 async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFolder: string): Promise<GuardedChild> {
   const { engine, account = null, listen } = options;

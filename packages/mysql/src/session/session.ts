@@ -2,7 +2,6 @@ import mysql, { type Connection } from 'mysql2';
 import type { Flavour } from '../engines/list-engines';
 import { asTransferError, TransferError } from './transfer-error';
 
-/** Quotes any identifier. */
 export const quoteName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 
 /** Returns a string expression that means the same in every sql_mode. */
@@ -25,7 +24,7 @@ export const quoteLiteral = (text: string): string => `'${text.replaceAll('\\', 
 export const quoteAccount = ({ user, host }: { user: string; host: string }): string =>
   `${quoteLiteral(user)}@${quoteLiteral(host)}`;
 
-/** A login through the server's socket. Passwords are never part of a statement. */
+/** A login through the server's socket. */
 export interface Login {
   socketPath: string;
   user: string;
@@ -34,7 +33,7 @@ export interface Login {
 
 export interface SessionOptions {
   flavour: Flavour;
-  /** The time limit of one statement. */
+  /** The time limit of one statement. MySQL limits only SELECT statements. */
   statementMs?: number;
   /** The longest wait for a lock on a definition or a row. */
   lockMs?: number;
@@ -93,7 +92,6 @@ export class Session {
     }
   }
 
-  /** Runs a statement and returns its rows. */
   rows(statement: string | Buffer): Promise<RawRow[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }, (error, result) =>
@@ -102,7 +100,6 @@ export class Session {
     });
   }
 
-  /** Runs a statement and ignores its result. */
   async run(statement: string | Buffer): Promise<void> {
     await this.rows(statement);
   }
@@ -115,7 +112,7 @@ export class Session {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
   }
 
-  /** Runs a statement and returns its rows by column name, because its columns differ between versions. */
+  /** Runs a statement whose columns differ between versions, and returns its rows by column name. */
   records(statement: string): Promise<Record<string, string>[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {

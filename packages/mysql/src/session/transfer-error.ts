@@ -73,7 +73,7 @@ export class TransferError extends Error {
   readonly code: TransferErrorCode;
   /** The object in the customer's words, such as `` table `shop`.`orders` ``. */
   readonly object: string | null;
-  /** The server's own message. */
+  /** The server's own message, or this error's message if the server gave none. */
   readonly reason: string;
   /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;

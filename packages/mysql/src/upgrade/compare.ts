@@ -49,7 +49,6 @@ export class Moment {
     }
   }
 
-  /** Takes the snapshot now. */
   async take(): Promise<void> {
     await this.reader.run(beginReading);
     // The reader cannot see a routine's text, so the definitions are read as `admin`.
@@ -208,7 +207,7 @@ const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM
   WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = ''
   ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
 
-/** The number of tables that a statement asks for their defaults. The server opens all of them at once. */
+/** One statement reads the defaults of at most this many tables, because the server opens all of them at once. */
 const askedAtOnce = 50;
 
 async function readObjects(admin: Session, reader: Session, release: string): Promise<Objects> {

@@ -51,8 +51,8 @@ const lotsOfMysql = lots.filter((lot) => lot % steps.length === 0);
 describeEngines(['mysql@9.7'], (engine) => hostileCases(engine, null, lotsOfMysql));
 
 /**
- * GTIDs are off, because MySQL would refuse statements that also write to a table without transactions. The trap needs
- * such a table, whose rows survive a rollback.
+ * Turns GTIDs off on MySQL. With GTIDs, MySQL refuses a statement that writes both to a table with transactions and to
+ * one without. The trap needs a table without transactions, whose rows survive a rollback.
  */
 const trapSettings = ({ flavour }: Engine): Record<string, string> =>
   flavour === 'mysql' ? { 'gtid-mode': 'OFF', 'enforce-gtid-consistency': 'OFF' } : {};
@@ -161,7 +161,10 @@ async function readNotes({ admin }: MysqlServer, numbers: readonly number[]): Pr
 /** MariaDB's name of an event's session. */
 const eventSession = 'event_scheduler@localhost';
 
-/** Returns the records of code that ran as another account than the owner, or in another account's session. */
+/**
+ * Returns the records of stolen content, and of code that ran as another account than the owner or in another account's
+ * session.
+ */
 const strangersIn = (notes: readonly Note[]): Note[] =>
   notes.filter(({ what, acting, session }) => {
     const isOwners = session.startsWith(`${owner}@`) || (what === 'event' && session === eventSession);

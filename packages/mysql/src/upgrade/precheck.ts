@@ -21,7 +21,10 @@ export interface UpgradeReport {
   pauseSeconds: number;
 }
 
-/** An upgrade needs space for the data, the binary log of its copy, and sorting. */
+/**
+ * The space that an upgrade needs, as a multiple of the size of the data. The space is for the data, the binary log of
+ * its copy, and sorting.
+ */
 const spaceFactor = 2.2;
 const toldMax = 5;
 const theirs = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
@@ -63,7 +66,7 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
   {
     level: 'WARNING',
     code: 'definer_missing',
-    // A view's definer is `helper@` for a role, and a routine's is `helper`.
+    // If the definer is the role `helper`, a view shows it as `helper@`, and a routine as `helper`.
     sql: `SELECT CONCAT(o.kind, ' ', o.s), o.n FROM (
         SELECT 'view' AS kind, TABLE_SCHEMA AS s, TABLE_NAME AS n, DEFINER AS d FROM information_schema.VIEWS
         UNION ALL SELECT LOWER(ROUTINE_TYPE), ROUTINE_SCHEMA, ROUTINE_NAME, DEFINER FROM information_schema.ROUTINES

@@ -22,7 +22,7 @@ export interface Side {
 export interface ReplicationMove {
   old: Side;
   target: Side;
-  /** The replicator's name and password are derived from this secret. */
+  /** The name and password of the replication account are derived from this secret. */
   secret: string;
   signal?: AbortSignal;
 }
@@ -222,8 +222,8 @@ export class ReplicatedSwitch {
   }
 
   /**
-   * Enables events that were created during the upgrade, because a replica disables them. Each keeps its definer and
-   * its settings. An event that is disabled on the old server stays disabled.
+   * Enables events that were created during the upgrade, because a replica disables them. Each event keeps its definer
+   * and its settings. An event that is disabled on the old server stays disabled.
    */
   private async enableEvents(): Promise<void> {
     const sql =

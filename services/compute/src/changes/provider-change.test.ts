@@ -22,7 +22,9 @@ afterAll(async () => {
 
 const accepted: Accepted = { actionId: '1', machineId: 'm', snapshotId: null };
 
-/** Returns a provider that finds no trace of a dead worker's change, and the list of the changes sent to it since. */
+/**
+ * Returns a provider that finds no trace of a dead worker's change, and the list of the changes that are sent to it.
+ */
 function nobody(change: Partial<ComputeDriver> = {}) {
   const sent: Change[] = [];
   const send = async (one: Change) => {
@@ -33,7 +35,10 @@ function nobody(change: Partial<ComputeDriver> = {}) {
   return { driver, sent };
 }
 
-/** Returns a workflow with its second worker. The first worker died between recording the send and sending. */
+/**
+ * Creates a workflow whose first worker died between the note of the send and the send. Returns the step of the second
+ * worker.
+ */
 async function givenNote(): Promise<{ workflowId: string; step: Step }> {
   const workflowId = uuidv7();
   const sql = database.sql();

@@ -29,11 +29,10 @@ export interface Sending {
 
 /**
  * Has a change accepted at most once in the life of the workflow, even if workers die, and resolves with what the
- * provider has accepted. A note is committed before the call, and only a definite refusal removes it. A step that finds
- * a note searches for the change at the provider. If the search finds nothing, the provider decides what follows. A
- * provider that recognises a repeated change (`recognisesRepeats`) gets the change again. With any other provider the
- * step only searches, and the workflow fails after `lostAnswerSeconds`. A step without a note searches too, because
- * Drydock's database may have been restored to a moment before the note.
+ * provider has accepted. A note is committed before the call, and a definite refusal removes it. A step that finds a
+ * note searches for the change at the provider. If the search finds nothing, only a provider that recognises a repeated
+ * change (`recognisesRepeats`) gets the change again. If nothing is found for `lostAnswerSeconds`, the workflow fails.
+ * A step without a note searches too, because Drydock's database may have been restored to a moment before the note.
  */
 export async function sendOnce(
   { database }: Pick<WorkContext, 'database'>,
@@ -140,8 +139,8 @@ export async function followChange(
 
 const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
 /**
- * The most reads of a machine, which take about two minutes. After the last read, a machine that is still starting,
- * stopping or rebooting is shown as it is.
+ * The largest number of reads of a machine. They take about 100 seconds. After the last read, a machine that is still
+ * starting, stopping or rebooting is shown as it is.
  */
 const readsMax = 15;
 
@@ -160,20 +159,21 @@ export async function observeMachine(step: Step, driver: ComputeDriver, machineI
 type Deletion = Extract<Change, { kind: 'delete' | 'delete_snapshot' }>;
 
 /**
- * The pause before an attempt to delete what a workflow no longer needs is repeated. It is long because no customer
- * waits for these deletions, and each read counts against the account's rate limit.
+ * Seconds until a deletion that has not ended is tried again. The pause is long because no customer waits for these
+ * deletions, and each read counts against the rate limit of the account.
  */
 const cleanUpSeconds = 3;
 export const retryCleanUp = (): Error => retryLater({ seconds: cleanUpSeconds });
 
 const readEveryMs = 500;
-/** The most reads in one attempt, which take ten seconds. A later attempt follows a deletion that takes longer. */
+/** The number of pauses in one attempt, together ten seconds. The next attempt follows a deletion that takes longer. */
 const deletionReadsMax = 20;
 
 /**
- * Deletes the machine or snapshot that a workflow no longer needs. The call may be repeated. Resolves once the provider
- * reports that the deletion has succeeded. Otherwise throws, so that the step is repeated later. If the provider
- * reports failure, the attempt counts as failed. Repeated failures call staff.
+ * Deletes a machine or snapshot that a workflow no longer needs. The call may be repeated. Resolves once the provider
+ * reports that the deletion has succeeded. While the deletion runs, and after a lost answer, it throws so that the step
+ * is repeated later. After a refusal it throws the error of {@link refusedSend}. If the provider reports that the
+ * deletion has failed, the attempt counts as failed, and repeated failures call staff.
  */
 export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
   const { actionId, machineId } = await sendDeletion(step, driver, deletion);

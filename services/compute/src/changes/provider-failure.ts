@@ -4,7 +4,7 @@ import { conclude, fail, type Log, retryLater } from '@drydock/workflow/definiti
 import type { Change, ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
 
-/** Retry-After while a provider does not answer, in seconds (decisions.md 1). */
+/** Retry-After in seconds, while a provider does not answer. */
 const retryAfterSecondsUsual = 30;
 
 /**
@@ -19,7 +19,7 @@ export const providerUnavailable = (cause?: unknown): Problem =>
 
 /**
  * The time limit of a read for a request: 10 s for a call and 4 s of waiting for the rate limit. A listing of many
- * pages gets no more time, because the service answers every request after 18.5 s.
+ * pages gets no more time, because the service answers every request within 18.5 s.
  */
 const readMsMax = 14_000;
 
@@ -76,8 +76,8 @@ export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode
 export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math.max(0, attempt - 1));
 
 /**
- * Seconds until a call with a transient failure is repeated. If the provider states a number of seconds, it is used.
- * Otherwise the pause grows with each attempt to half a minute. Jitter is added.
+ * Seconds until a call that failed for a transient reason is repeated. The provider's own number is used if there is
+ * one. Otherwise the pause grows with each attempt to half a minute. Up to a quarter is added at random.
  */
 const pauseSeconds = (
   { retryAfterSeconds }: ComputeError,
@@ -100,10 +100,7 @@ export function refusedSend(error: ComputeError, kind: Change['kind'], step: Fai
 const pageStaff = ({ reason, message }: ComputeError, { log }: Failing): void =>
   log.error({ alarm: 'provider_refused', reason, internal: message }, 'the provider refuses us');
 
-/**
- * Whether the credential or the calls of Drydock caused the failure, so that only staff can repair it. A repeat after
- * the repair sends nothing twice, because the workflow searches for its change before every send.
- */
+/** Whether the credential or the calls of Drydock caused the failure, so that only staff can repair it. */
 const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_refused' || reason === 'rejected';
 
 /**

@@ -6,8 +6,8 @@ interface Sender {
 }
 
 /**
- * Notes that the workflow's change is about to be sent. Returns false if another worker has claimed the workflow or has
- * noted a send. The caller must then send nothing. The note and a new claim lock the same row. So at most one worker
+ * Notes that the workflow's change is about to be sent. Returns false if this worker has lost its claim or a send is
+ * already noted. The caller must then send nothing. The note and a new claim lock the same row. So at most one worker
  * sends, even if a frozen worker wakes after another worker has continued.
  */
 export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
@@ -22,8 +22,8 @@ export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise
 }
 
 /**
- * Assigns the note of an earlier worker to this worker, before the change is sent again. Returns false if another
- * worker has claimed the workflow.
+ * Assigns the note of an earlier worker to this worker, before the change is sent again. Returns false if this worker
+ * has lost its claim.
  */
 export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
@@ -39,7 +39,10 @@ export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Pro
 export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
   sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);
 
-/** Forgets the sends of workflows that ended days ago. Younger notes are kept for staff who examine a failure. */
+/**
+ * Forgets notes that are older than two days, if their workflow is gone or ended more than two days ago. Younger notes
+ * are kept for staff who examine a failure.
+ */
 export const forgetSends = (sql: Sql): Promise<unknown> =>
   sql.query(
     `DELETE FROM provider_sends WHERE sent_at < clock_timestamp() - interval '2 days' AND NOT EXISTS (

@@ -16,7 +16,7 @@ export interface WorkContext {
   targets: Targets<ComputeDriver>;
   /** Seconds that a guest has to shut down after it was asked. */
   guestSeconds: number;
-  /** The least duration of an operation, in milliseconds, on a sandbox server whose name asks for slowness. */
+  /** On a sandbox server whose name asks for slowness, an operation takes at least this many milliseconds. */
   slowMs: number;
   now(): Date;
 }

@@ -3,8 +3,8 @@ import type { ComputeReason, Machine, MachineSnapshot } from './compute.types';
 export type PowerKind = 'power_on' | 'power_off' | 'reboot';
 
 /**
- * The reason why the provider would refuse a rollback of the machine now, or null. The reasons are in the order in
- * which the API reports them.
+ * The reason why the provider would refuse a rollback of the machine now, or null. If there are several reasons, the
+ * first check below decides.
  */
 export function checkRollback(machine: Machine, snapshot: MachineSnapshot): ComputeReason | null {
   if (machine.isLocked) return 'locked';

@@ -231,7 +231,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
       const change: Change = { kind: 'create', reference: reference(), order };
       await many.send(change, await many.prepare(change));
     }
-    // A machine that is still being created may have no name yet.
+    // The creations must end first, because a machine that is still being created may have no name.
     await world.admin.changeClock({ advanceSeconds: 60 });
     const names = (await many.listMachines()).map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(orders.map(({ name }) => name)));

@@ -34,9 +34,10 @@ export class ComputeError extends Error {
 /**
  * The reading part of a provider, for handlers. One instance stands for one account (project, cluster) of one deploy
  * target in one mode. A read with another account's id finds nothing. Ids are the provider's own, and Drydock does not
- * interpret them. Every rejection is a ComputeError. A transient failure of a read is `unavailable` or `rate_limited`,
- * never `ambiguous`, and the driver has already repeated the read. Each call to the provider takes at most the driver's
- * deadline (10 s unless configured).
+ * interpret them. Every rejection is a ComputeError, except after an abort of `signal`. A transient failure of a read
+ * is `unavailable` or `rate_limited`, never `ambiguous`. The drivers of remote providers repeat a failed read
+ * themselves before they reject. Each call to the provider takes at most the driver's deadline (10 s unless
+ * configured).
  */
 export interface ComputeReader {
   /** Drydock's name for the provider, such as `hetzner`. */
@@ -106,9 +107,10 @@ export interface ComputeDriver extends ComputeReader {
 }
 
 /**
- * The last check of every driver before it sends a rollback, which cannot be undone.
+ * Checks once more whether the rollback is allowed. Every driver calls it just before it sends, because a rollback
+ * cannot be undone.
  *
- * @throws ComputeError with a final reason, or `locked`
+ * @throws ComputeError with the reason why the change is not allowed now, or with the failure of a read
  */
 export async function assertRollbackAllowed(
   reader: ComputeReader,
@@ -127,9 +129,10 @@ export async function assertRollbackAllowed(
 }
 
 /**
- * The last check of every driver before it sends a change of the power. Resolves with the machine.
+ * Checks once more whether the power may be changed, and resolves with the machine. Every driver calls it just before
+ * it sends.
  *
- * @throws ComputeError with a final reason, or `locked`
+ * @throws ComputeError with the reason why the change is not allowed now, or with the failure of a read
  */
 export async function assertPowerAllowed(
   reader: ComputeReader,
@@ -144,10 +147,10 @@ export async function assertPowerAllowed(
 }
 
 /**
- * The last check of every driver before it sends a deletion. Resolves with the machine, or with null if the machine
- * does not exist (any more).
+ * Checks once more whether the machine may be deleted. Every driver calls it just before it sends. Resolves with the
+ * machine, or with null if the machine does not exist (any more).
  *
- * @throws ComputeError with a final reason, or `locked`
+ * @throws ComputeError with the reason why the change is not allowed now, or with the failure of a read
  */
 export async function assertDeletionAllowed(
   reader: ComputeReader,

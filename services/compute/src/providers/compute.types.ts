@@ -62,8 +62,8 @@ export interface Machine {
   /** Whether a rollback or rebuild would be refused until staff remove the protection. */
   isRebuildProtected: boolean;
   /**
-   * Whether a deletion would be refused until staff remove the protection. False if the provider was not asked, as in
-   * listings.
+   * Whether a deletion would be refused until staff remove the protection. A Proxmox listing does not read the
+   * protection and always says false.
    */
   isDeleteProtected: boolean;
   spec: string | null;
@@ -103,11 +103,16 @@ export interface MachineSnapshot {
 export interface MachineOrder {
   /** Drydock's id of the server, which is its name at the provider. */
   name: string;
-  /** The size, as the provider names it: a Hetzner server type, or a size of the Proxmox target's configuration. */
+  /**
+   * The size, as the provider names it: a Hetzner server type, or a size in the configuration of a Proxmox or QEMU
+   * target.
+   */
   spec: string;
-  /** The provider's name for the image: a Hetzner image, or a template of the Proxmox target's configuration. */
+  /**
+   * The provider's name for the image: a Hetzner image, or an image in the configuration of a Proxmox or QEMU target.
+   */
   image: string;
-  /** The provider's name for the location: a Hetzner location, or a Proxmox node. */
+  /** The provider's name for the location: a Hetzner location, a Proxmox node, or the zone of a QEMU target. */
   zone: string;
   /**
    * Labels that are stored with the machine, if the provider can store them. Keys and values consist of
@@ -150,8 +155,8 @@ export type Change = { reference: string } & (
   | { kind: 'delete_snapshot'; machineId: string; snapshotId: string }
   /**
    * Overwrites the machine's disks with the snapshot, for which the machine is stopped. Afterwards a Hetzner machine
-   * runs. A machine of another provider runs if it ran at `prepare`, or if it had crashed and was about to be started
-   * again.
+   * runs. A Proxmox machine runs if it ran at `prepare`. A QEMU machine also runs if it had crashed before `prepare`
+   * and was to be started again.
    */
   | { kind: 'rollback'; machineId: string; snapshotId: string }
   /** Overwrites the machine's disks with the image. Needs `compute:rebuild`. */
@@ -181,6 +186,6 @@ export interface ProviderAction {
   state: 'running' | 'succeeded' | 'failed';
   /** The progress from 0 to 100; null if the provider does not report it. */
   progress: number | null;
-  /** The reason of the failure. */
+  /** Null unless the action has failed. */
   failure: { reason: ComputeReason; internal: string } | null;
 }

@@ -32,7 +32,6 @@ async function refusedAs(serverId: string): Promise<string> {
   expect({ ...told, request_id: '' }).toEqual({ ...(answer.json as object), request_id: '' });
   return refusalOf(answer);
 }
-/** Starts the deletion and waits for its end. */
 async function carryOut(serverId: string, options?: CallOptions) {
   const answer = await remove(serverId, options);
   expect([answer.status, answer.json]).toEqual([202, expect.anything()]);

@@ -29,8 +29,8 @@ const changeOf = ({ subject, workflowId }: DeleteStep, machineId: string) =>
 
 const nothingSent: Accepted = { actionId: null, machineId: '', snapshotId: null };
 /**
- * The most reads of the machine after its deletion has ended, which take about eight minutes. If the provider still
- * knows the machine then, the workflow waits for staff.
+ * The largest number of reads of the machine after its deletion has ended. They take about eight minutes. If the
+ * provider still knows the machine then, the workflow waits for staff.
  */
 const readsMax = 50;
 

@@ -28,8 +28,9 @@ const earlyMsMax = 2_000;
 
 /**
  * The checkpoint of the machine just before a change of the machine is accepted. The workflow's input stores the
- * checkpoint, so that a sent change is recognised even if all later records are lost. Null if the provider does not
- * answer; the workflow then makes the checkpoint itself.
+ * checkpoint, so that a sent change is recognised even if all later records are lost. Null if the server has no
+ * machine, or if the provider does not answer or has no early checkpoint. The workflow then makes the checkpoint
+ * itself.
  */
 export async function readEarlyCheckpoint(
   context: Pick<HandlerContext, 'targets'>,

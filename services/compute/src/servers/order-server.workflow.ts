@@ -47,8 +47,7 @@ async function startMachine(step: Step, driver: ComputeDriver, machineId: string
       ? retryLater({ seconds: pollSeconds(step.attempt) })
       : refusedSend(error, change.kind, step);
   });
-  // The action is not followed, because the machine itself shows whether it runs. A repeated change does nothing if the
-  // machine runs.
+  // The action is not followed, because the machine itself shows whether it runs.
   if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
 }
 
@@ -65,7 +64,7 @@ const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderSte
   labels: { 'managed-by': 'drydock', org: orgId },
 });
 
-/** The most reads of a machine that is starting, which take about eight minutes. */
+/** The largest number of reads of a machine that is starting. They take about eight minutes. */
 const readsMax = 50;
 
 /** Makes a machine that runs. The machine of a failed order is deleted. */

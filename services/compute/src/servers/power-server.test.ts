@@ -37,7 +37,6 @@ async function refusedAs(serverId: string, what: Asked): Promise<string> {
   expect({ ...told, request_id: '' }).toEqual({ ...(answer.json as object), request_id: '' });
   return refusalOf(answer);
 }
-/** Starts the change and waits for its end. */
 async function carryOut(serverId: string, what: Asked, body?: object, options?: CallOptions) {
   const answer = await ask(serverId, what, body, options);
   expect([answer.status, answer.json]).toEqual([202, expect.anything()]);

@@ -17,7 +17,6 @@ afterAll(() => world.close());
 
 const read = async (serverId: string) =>
   (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json as ComputeServerView;
-/** Runs a reconciliation and waits for its end. */
 async function reconcile(mode: 'live' | 'sandbox' = 'live'): Promise<void> {
   const id = await startReconciliation(world.api, mode);
   await until(

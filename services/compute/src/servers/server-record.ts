@@ -50,8 +50,8 @@ export const serverParent = (context: HandlerContext): WorkflowParent<Tx, 'serve
 const { blueprint: blueprintSchema, cluster_role: clusterRoleSchema } = computeServerSchema.shape;
 
 /**
- * ComputeServer of interface.md 2.6 with more fields. The capabilities come from the driver of the server's target. A
- * server whose target is not configured any more has no capabilities.
+ * The server as the API shows it. The capabilities come from the driver of the server's target. A server whose target
+ * is not configured any more has no capabilities.
  */
 export function viewServer(
   server: Server,

@@ -13,8 +13,8 @@ interface SandboxBehaviour {
 }
 
 /**
- * Reads from a sandbox server's name which errors or slowness it asks for, so that clients can test their own handling
- * (decisions.md 5). A live server asks for nothing.
+ * Reads from a sandbox server's name which errors or slowness it asks for, so that clients can test their own handling.
+ * A live server asks for nothing.
  */
 export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>): SandboxBehaviour {
   const asksFor = (word: string): boolean => mode === 'sandbox' && name.includes(word);
@@ -61,7 +61,7 @@ function reaches(from: ServerStatus, to: ServerStatus): boolean {
 export const refuseInoperable = ({ operable, status }: Pick<Server, 'operable' | 'status'>): Refusal | null =>
   operable && status === 'active' ? null : { code: 'server_not_operable' };
 
-/** Whether the machine may be overwritten with an image. The driver checks the machine again just before it sends. */
+/** The refusal of a rebuild, or null. The driver checks the machine again just before it sends. */
 export function refuseRebuild(
   server: Pick<Server, 'operable' | 'status'>,
   machine: { isLocked: boolean; isRebuildProtected: boolean } | null,
@@ -74,7 +74,7 @@ export function refuseRebuild(
   return machine?.isRebuildProtected === true ? { code: 'rebuild_protected' } : null;
 }
 
-/** Whether the power may be changed. The driver checks the machine again just before it sends. */
+/** The refusal of a change of the power, or null. The driver checks the machine again just before it sends. */
 export function refusePower(
   server: Pick<Server, 'operable' | 'status'>,
   machine: Pick<Machine, 'isLocked' | 'powerState'> | null,
@@ -100,7 +100,10 @@ export const isAnothers = (
   { id, vanishedAt }: Pick<Server, 'id' | 'vanishedAt'>,
 ): boolean => vanishedAt !== null && name !== id;
 
-/** Whether the server may be deleted, whatever its status. The driver checks the machine again just before it sends. */
+/**
+ * The refusal of a deletion, or null. A server may be deleted in every status. The driver checks the machine again just
+ * before it sends.
+ */
 export function refuseDeletion({ id }: Pick<Server, 'id'>, { machine, snapshots }: DeletionWorld): Refusal | null {
   const reason = machine === null ? null : checkDeletion(machine, id);
   if (reason !== null) return { code: codeOfDeletion[reason] };

@@ -195,7 +195,10 @@ interface Range {
   deployTarget: string;
 }
 
-/** The machines that the target's provider should have. Machines that were observed after `listedAt` are left out. */
+/**
+ * The ids of the machines that the target's provider should have. Machines that were observed after `listedAt` are left
+ * out.
+ */
 export async function listExpected(tx: Reader, { mode, deployTarget }: Range, listedAt: Date): Promise<string[]> {
   const rows = await tx.server.findMany({
     where: { mode, deployTarget, status: 'active', vanishedAt: null, observedAt: { lt: listedAt } },
@@ -235,7 +238,7 @@ export const applySeen = (
 /** The vendor status of a server whose machine has vanished. */
 const vanishedWord = 'not_found';
 
-/** Marks servers whose machines have vanished. Resolves with the servers that were not marked before. */
+/** Marks servers whose machines have vanished. Resolves with the ids of the servers that were not marked before. */
 export async function applyVanished(
   tx: Tx,
   { mode, deployTarget }: Range,

@@ -11,7 +11,6 @@ export const serverSubject = (serverId: string): { type: 'server'; id: string } 
 /** The path of the server, by which answers and the audit log name it. */
 export const serverPath = (serverId: string): string => `/v1/compute/servers/${serverId}`;
 
-/** The target of a workflow on a server. */
 export const onServer = (serverId: string): WorkTarget => ({
   resourceKey: serverResourceKey(serverId),
   subject: serverSubject(serverId),

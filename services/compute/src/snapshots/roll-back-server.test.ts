@@ -24,7 +24,6 @@ const path = (serverId: string, snapshotId: string): string =>
 const rollBack = (serverId: string, snapshotId: string, options: object = {}) =>
   api.call('POST', path(serverId, snapshotId), options);
 
-/** Creates a machine with a snapshot, and its server. */
 async function givenSnapshot(
   deployTarget = 'fsn',
 ): Promise<{ serverId: string; machineId: string; snapshotId: string }> {

@@ -25,8 +25,8 @@ const hasCode = (reason: string | null): reason is keyof typeof codeOfReason =>
   reason !== null && Object.hasOwn(codeOfReason, reason);
 
 /**
- * Whether the machine's disk may be overwritten with the snapshot. The reasons are in the order of decisions.md 1. The
- * caller has checked for work in progress.
+ * The refusal of a rollback, or null. The reasons are checked in the order of decisions.md 1. The caller has checked
+ * for work in progress.
  */
 export function refuseRollback(server: Standing, { machine, snapshot, capabilities }: RollbackWorld): Refusal | null {
   // An action that Drydock did not start locks the machine, so the provider would refuse the change.

@@ -13,7 +13,7 @@ import { readLockedServer } from '../servers/server-record';
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 
-/** The part of the step's output that the answer shows. */
+/** The part of the output of the step `send` that the answer shows. */
 const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
 
 /**

@@ -279,7 +279,7 @@ async function sendRebuild(
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // The answer names an action on another machine, so it is unknown what the provider has accepted.
+  // If the answer names an action on another machine, it is unknown what the provider has accepted.
   if (!concerns(action, machineId))
     throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };

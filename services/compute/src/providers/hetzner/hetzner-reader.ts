@@ -125,7 +125,7 @@ export const concerns = ({ resources }: HetznerAction, machineId: string): boole
   resources.some(({ id, type }) => type === 'server' && String(id) === machineId);
 
 const perPage = ['per_page', '50'] as const;
-/** The most pages of a listing. They hold 10,000 objects, which is more than a project may have. */
+/** The largest number of pages of a listing. They hold 10,000 objects, which is more than a project may have. */
 const pagesMax = 200;
 
 /** Whether the text is an id of the provider. Any other text names no object, so the driver does not send it. */
@@ -188,7 +188,7 @@ export interface Seen {
   highestActionId: number;
 }
 
-/** The id of the machine's newest action. Every later change has a higher id. */
+/** Makes a checkpoint of the id of the machine's newest action. The action of every later change has a higher id. */
 export async function prepareOn(api: ProviderApi, machineId: string | null, signal?: AbortSignal): Promise<Checkpoint> {
   const [newest] = machineId === null ? [] : await readActions(api, machineId, [], signal);
   return JSON.stringify({ highestActionId: newest?.id ?? 0 } satisfies Seen);
@@ -243,8 +243,8 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
 }
 
 /**
- * The time for which calls that ask about actions are collected, so that many workflows share one call. A call has at
- * most as many ids as the provider's own client sends.
+ * Reads of actions are collected for this time and then sent as one call, so that many workflows share a call. A call
+ * has at most as many ids as a call of the provider's own client.
  */
 const gatherMs = 30;
 const idsMax = 25;
@@ -288,7 +288,10 @@ function createPolls(
   };
 }
 
-/** Ends the wait of one caller. The call itself continues for the other callers that wait for it. */
+/**
+ * Ends the wait of one caller when its `signal` aborts. The call itself continues for the other callers that wait for
+ * it.
+ */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   signal.throwIfAborted();

@@ -9,8 +9,8 @@ import { createRateBudget } from './rate-budget';
 const firstPauseMs = 1_000;
 
 /**
- * The pause before a call that ended in a conflict is repeated: one second, doubled with each repeat, with up to a
- * quarter more or less. Hetzner's own client pauses in the same way.
+ * Waits before a call that met a conflict is sent again: one second, doubled with each repeat, with up to a quarter
+ * more or less.
  */
 const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
   wait(firstPauseMs * 2 ** (tried - 1) * (0.75 + Math.random() / 2), undefined, { signal });
@@ -27,7 +27,10 @@ export interface ApiOptions {
 export type Query = ReadonlyArray<readonly [string, string]>;
 export type ReadPath = readonly (string | number)[];
 
-/** The calls of one account. All calls share a rate limit and their circuit breakers. Every answer is parsed. */
+/**
+ * Calls to one account of a provider. They share a rate limit and the circuit breakers. Every answer is checked against
+ * a schema.
+ */
 export interface ProviderApi {
   /** Reads something from the provider. Null if the provider does not have it. */
   read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
@@ -110,8 +113,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
       );
     },
     change: async (call, kind, schema, signal) => {
-      // A call that was aborted before it was sent fails as `unavailable` and may be repeated. A call that may have
-      // been sent must not be repeated.
+      // An abort during a wait before a call rejects with `refusal`, because nothing was sent or a conflict refused
+      // what was sent. The caller may then send again. An abort during the call itself is `ambiguous`.
       let refusal = new ComputeError('unavailable', 'called off before it was sent');
       const unsent = (waited: Promise<void>): Promise<void> =>
         waited.catch((error: unknown) => {
@@ -141,8 +144,8 @@ const failuresMax = 8;
 const openMs = 5_000;
 
 /**
- * Runs a call unless the circuit breaker of its part is open. While a provider does not answer, only one probe at a
- * time is sent, so that neither requests nor workers pile up. A call whose part is null is always sent.
+ * Runs a call unless the circuit breaker of its part is open. While the breaker is open, only one test call at a time
+ * is sent, so that requests and workers do not pile up. A call whose part is null is always sent.
  *
  * @throws ComputeError `unavailable` at once while the circuit breaker is open; then nothing was sent
  */
@@ -182,9 +185,10 @@ const attemptsMax = 3;
 const readPauseMs = 150;
 
 /**
- * Repeats a read that failed as `unavailable`, or as `rate_limited` with a wait that ends before the deadline. All
- * attempts together take at most `deadlineMs`; the pauses double and have jitter. Each attempt gets only a part of the
- * time, so that an attempt that hangs leaves time for the next.
+ * Repeats a read that failed as `unavailable`, or as `rate_limited` with a wait that ends before the deadline. A read
+ * that an open circuit breaker refused is not repeated. Up to three attempts together take at most `deadlineMs`. The
+ * pauses after `unavailable` double and have jitter. Each attempt gets only a part of the time, so that an attempt that
+ * hangs leaves time for the next.
  */
 async function readAgain<T>(
   deadlineMs: number,

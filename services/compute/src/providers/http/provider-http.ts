@@ -5,11 +5,13 @@ export interface HttpOptions {
   baseUrl: string;
   /** Headers of every request, including the credential. */
   headers: Readonly<Record<string, string>>;
-  /** The time limit of a call, from the first byte sent to the last one read. */
+  /** The time limit of a call, from the connection to the last byte of the answer. */
   deadlineMs: number;
-  /** The most bytes of an answer. A longer answer is cut off. */
+  /** The largest body of an answer, in bytes. A longer answer counts as no answer (`NoAnswer`). */
   bodyBytesMax: number;
-  /** PEM of an authority that is trusted besides the public ones, for a provider on the operator's own premises. */
+  /**
+   * The certificate authority of a provider on the operator's own premises, in PEM. It replaces the public authorities.
+   */
   ca?: string | undefined;
 }
 
@@ -51,8 +53,8 @@ export interface ProviderHttp {
 /** A provider that does not accept a connection within this time counts as unreachable. */
 const connectMs = 3_000;
 /**
- * The most connections: as many as the workflows and requests of one process need at once. More connections would only
- * wait at the provider.
+ * The largest number of connections: as many as the workflows and requests of one process need at once. More
+ * connections would only wait at the provider.
  */
 const connectionsMax = 16;
 

@@ -15,15 +15,15 @@ interface RateBudget {
 }
 
 /**
- * The longest wait within a call. A workflow that has to wait longer ends its step, so that its worker is free
+ * The longest wait within a call. A step that would have to wait longer is repeated later, so that its worker is free
  * meanwhile.
  */
 const waitMsMax = 4_000;
 /** The part of the limit that is kept in reserve. Once less than this is left, calls slow down. */
 const reserve = 0.1;
 /**
- * The slowest pace, also if nothing is left of the limit. A process must call now and then, because only an answer
- * tells the process that calls are available again.
+ * The slowest pace, as a part of the rate at which the provider grants new calls. It holds even if nothing is left of
+ * the limit. A process must call now and then, because only an answer tells the process that calls are available again.
  */
 const leastPace = 0.02;
 /**

@@ -28,7 +28,7 @@ import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } fro
 const lostAnswerSecondsUsual = 30;
 
 /**
- * The part of the cluster on which a read depends. For a node's path the part is the node, because other nodes may
+ * The part of the cluster on which a call depends. For a node's path the part is the node, because other nodes may
  * answer while one node is unreachable. For a guest agent the part is null, because the agent's answer says nothing
  * about the cluster.
  */
@@ -246,8 +246,8 @@ async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSign
 
 /**
  * Requires that the VM is on the node where `prepare` saw it, and has no lock. The node matters because `find` searches
- * only there. The lock matters because the provider would accept the call and let its task fail, which would look like
- * a failure of Drydock.
+ * only there. The lock matters because the provider would accept the call and let its task fail. The workflow would
+ * then fail instead of waiting for the end of the lock.
  */
 async function requireFree(
   api: ProviderApi,

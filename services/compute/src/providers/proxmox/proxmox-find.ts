@@ -20,7 +20,7 @@ export interface ProxmoxOptions extends ApiOptions {
    * VM.PowerMgmt, VM.Snapshot, Datastore.AllocateSpace and Datastore.Audit.
    */
   token: string;
-  /** PEM of the cluster's own authority. */
+  /** The certificate of the cluster's own certificate authority, in PEM. */
   ca?: string | undefined;
   /** The sizes, by the name under which each is ordered. */
   sizes: Readonly<Record<string, VmSize>>;
@@ -91,7 +91,7 @@ export async function prepareChange(
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
   // `vendorStatus` tells only whether the VM has a process. A paused VM, such as a VM whose disk is full, has a process
-  // and counts as running. So the rollback also restarts a paused VM, which no other call restarts.
+  // and counts as running. So a paused VM runs again after the rollback.
   return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 
@@ -116,7 +116,7 @@ export async function findChange(
   const { node, knownTasks } = readCheckpoint(checkpoint);
   const tasks =
     node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
-  // Only tasks of this API token count. A task of staff may have gone to another snapshot.
+  // Only tasks of this API token count. A rollback that staff have begun may go to another snapshot.
   const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
   const done = { actionId: null, machineId, snapshotId };

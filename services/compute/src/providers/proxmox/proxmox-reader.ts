@@ -102,8 +102,7 @@ async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSi
 }
 
 /**
- * Lists all machines. A machine that cannot be read is listed as unknown. If none can be read, the cluster counts as
- * unavailable.
+ * Lists all machines. A machine whose read fails is listed as unknown. If every read fails, throws the first failure.
  */
 async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Machine[]> {
   const vms = (await listVms(api, signal)).filter(({ template }) => template !== 1);
@@ -185,7 +184,7 @@ const makingOf = (machine: Machine | null, id: string) => ({
 
 /**
  * The reasons for the provider's error texts. The provider has no error codes; a text stands in an answer with status
- * 500 or at the end of a task. Any other text leaves open whether the provider has accepted the call.
+ * 500 or at the end of a task. A 500 with any other text leaves open whether the provider has accepted the call.
  */
 const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
   [/^Configuration file '.*' does not exist/, 'machine_not_found'],
@@ -249,7 +248,7 @@ function partsOf(upid: string): { node: string; type: string; id: string } {
 const concerns = (upid: string, machineId: string): boolean =>
   partsOf(upid).id === machineId || partsOf(upid).type === 'qmclone';
 
-/** The VM's tasks on one node, newest first, at most 50. Each node keeps its own tasks for weeks. */
+/** The VM's tasks on one node, newest first, at most 50. Each node lists only its own tasks. */
 export async function listTasks(
   api: ProviderApi,
   { node, machineId }: { node: string; machineId: string },

@@ -87,8 +87,8 @@ function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
 }
 
 /**
- * Networks that cannot be reached from outside the guest, such as the bridges of its containers: loopback, link-local,
- * private and shared networks. A machine is shown without its addresses in these networks.
+ * Networks that are not on the public Internet: loopback, link-local, private and shared networks. A guest also reports
+ * its addresses in these networks, for example on the bridges of its containers. They are not shown.
  */
 const inner = new BlockList();
 for (const [network, prefix] of [
@@ -113,7 +113,10 @@ const isPublic = (address: string): boolean => {
   return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
 };
 
-/** The most addresses of a machine that are stored. No machine gets so many, but a guest may report any number. */
+/**
+ * The largest number of addresses that are stored of a machine. No machine gets so many, but a guest may report any
+ * number.
+ */
 const addressesMax = 64;
 
 export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): string[] {
@@ -140,8 +143,8 @@ export function machineOf({ resource, status, config, addresses }: ReadVm): Mach
     },
     addresses,
     isLocked: status.lock !== undefined,
-    // The disks of a template are the base of other servers' disks. So a template counts as protected from rollback,
-    // rebuild and deletion.
+    // Orders clone their machines from a template. So a template counts as protected from rollback, rebuild and
+    // deletion.
     isRebuildProtected: resource.template === 1,
     isDeleteProtected: resource.template === 1 || config?.protection === 1,
     ...{ spec: note?.spec ?? null, zone: resource.node, image: note?.image ?? null },
@@ -219,7 +222,7 @@ export const vmidOf = (name: string): number =>
   lowest + (createHash('sha256').update(name).digest().readUInt32BE(0) % (highest - lowest));
 
 /**
- * The name of a snapshot. If the answer to its order is lost, the snapshot is found by this name. The name may have 40
- * characters, so it contains the workflow's id without hyphens.
+ * The name of a snapshot. If the answer to its order is lost, the snapshot is found by this name. The name may have at
+ * most 40 characters, so it contains the workflow's id without hyphens.
  */
 export const snapshotNameOf = (reference: string): string => `drydock-${reference.replaceAll('-', '')}`;

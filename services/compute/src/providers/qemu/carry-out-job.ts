@@ -61,7 +61,7 @@ async function startAnyway(machineFolder: string): Promise<void> {
     if ((await readStatus(machineFolder)) === 'off') await mendInside(machineFolder);
     await startQemu(machineFolder, await readRecord(machineFolder));
   } catch {
-    // If the start fails, the machine stays off with its disk as it is, for staff.
+    // If the start fails, the machine stays off until staff look at it.
   }
 }
 

@@ -80,7 +80,8 @@ export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): Comp
 export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const begin = options.beginWork ?? ((machineFolder: string) => beginWork(machineFolder));
   const folders = openMachineFolders(options.folder);
-  // The process that carries out a job may have died, so each read by a worker starts it again.
+  // The process that carries out a job may have died, so each read of a running job by a worker starts the process
+  // again.
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
   return {
     ...changes.reader,
@@ -111,7 +112,10 @@ const checkpointSchema = z.strictObject({ highestJob: z.int(), wasOn: z.boolean(
 const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> =>
   checkpointSchema.parse(JSON.parse(checkpoint));
 
-/** Records the number of the machine's newest job. Every later change has a higher number. */
+/**
+ * Records the number of the machine's newest job and whether the machine should run. Every later job has a higher
+ * number.
+ */
 async function prepareChange({ folders }: QemuChanges, change: Change): Promise<Checkpoint> {
   const machineFolder = 'machineId' in change ? folders.of(change.machineId) : null;
   const last = machineFolder === null ? null : await readLastJob(machineFolder);
@@ -129,8 +133,8 @@ async function isMeantToRun(machineFolder: string): Promise<boolean> {
 }
 
 /**
- * Finds the job that this change has begun since `prepare`. Without such a job the change counts as done if its result
- * exists. Otherwise returns null.
+ * Finds the job that this change has begun since `prepare`. Without such a job, a deletion counts as done if the
+ * machine or snapshot is gone. Otherwise returns null.
  */
 async function findChange(
   { folders, reader }: QemuChanges,
@@ -280,14 +284,14 @@ function assertTools(): Promise<void> {
 
 /** The reference of jobs that revive a machine. No workflow asked for them. */
 const reviveReference = 'revive';
-/** After this many revivals within a day, the machine is left to staff. */
+/** After this many successive revivals within a day, the machine is left to staff. */
 const revivalsMax = 5;
 const dayMs = 24 * 3_600_000;
 
 /**
  * Starts machines that should run and have no process. Machines lose their process when the host restarts. A machine
- * that its owner powered off from inside still has its process, so it is not started. A machine that does not start is
- * left as it is.
+ * that its owner powered off from inside still has its process, so it is not started. A machine whose last start failed
+ * is not started again.
  */
 export async function reviveMachines(
   folders: MachineFolders,

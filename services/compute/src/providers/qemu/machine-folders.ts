@@ -14,7 +14,7 @@ const holdFile = 'held';
 /** The folders of machines. A machine is in `machines/<name>`; after its deletion its jobs are in `gone/<name>`. */
 export interface MachineFolders {
   of(machineId: string): string;
-  /** The names in the folder `machines`, even of incomplete machines. */
+  /** The names in the folder `machines`, even of machines whose deletion has not ended. */
   list(): Promise<string[]>;
   /** The machine; null if it does not exist (any more). */
   read(machineId: string): Promise<MachineRecord | null>;
@@ -148,7 +148,7 @@ const jobRecordSchema = z.strictObject({
    * again, so the job must not overwrite the disk or stop the machine a second time.
    */
   isApplied: z.boolean(),
-  /** Whether the machine ran before its rollback or reboot. */
+  /** Whether the machine is started after its rollback or reboot. */
   startsAfter: z.boolean(),
   /** Whether a power_off or reboot stops the machine without asking its guest. */
   isForced: z.boolean().default(false),
@@ -179,7 +179,6 @@ const fileOf = (machineFolder: string, number: number): string =>
   path.join(jobsFolder(machineFolder), `${String(number).padStart(8, '0')}.json`);
 const textOf = (job: JobRecord): string => `${JSON.stringify(job, null, 1)}\n`;
 
-/** Reads the job of that number; null when there is none. */
 export async function readJob(machineFolder: string, number: number): Promise<JobRecord | null> {
   const text = await readIfThere(fileOf(machineFolder, number));
   return text === null ? null : jobRecordSchema.parse(JSON.parse(text));

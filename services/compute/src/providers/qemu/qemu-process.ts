@@ -115,7 +115,10 @@ export async function shutDownGuest(machineFolder: string, guestSeconds: number)
   throw new GuestUnresponsive(`the guest did not shut down within ${guestSeconds} s`);
 }
 
-/** Returns once the process has ended and its data is on disk. Does nothing without a process. */
+/**
+ * Ends the process, with SIGKILL if it does not quit, and returns once the process has ended. Does nothing without a
+ * process.
+ */
 export async function stopQemu(machineFolder: string): Promise<void> {
   if ((await findPid(machineFolder)) === null && (await readStatus(machineFolder)) === 'off') return;
   await askQmp({ machineFolder, monitor: 'work.sock', command: 'quit', deadlineMs: 5_000 }).catch(() => undefined);

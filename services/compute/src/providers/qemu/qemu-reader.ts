@@ -60,7 +60,8 @@ function machineOf({ id, record, status, running, isHeld }: SeenMachine): Machin
 }
 
 /**
- * Lists the snapshots that were taken and not deleted, newest first. A snapshot is available once the disk contains it.
+ * Lists the snapshots that were begun, did not fail and were not deleted, newest first. A snapshot is available once
+ * its job has succeeded and the disk contains it.
  */
 function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<string>): MachineSnapshot[] {
   const deleted = new Set(

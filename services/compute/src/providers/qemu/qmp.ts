@@ -11,7 +11,7 @@ import { z } from 'zod';
  */
 type Monitor = 'work.sock' | 'look.sock';
 
-/** Thrown if no process listens on the socket. */
+/** Thrown if no process listens on the socket, or if the process closes the connection without an answer. */
 class NotRunning extends Error {
   override readonly name = 'NotRunning';
 }
