@@ -10,8 +10,7 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 const checksMax = 40;
 const checksAtOnce = 8;
 /**
- * The time for five rounds of `checksAtOnce` checks. A check takes 15 s at most, because a slower page counts as no
- * answer.
+ * The time for five rounds of `checksAtOnce` checks. A page that takes 15 s or longer counts as no answer.
  */
 const checkSeconds = 120;
 

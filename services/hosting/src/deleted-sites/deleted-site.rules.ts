@@ -61,8 +61,8 @@ export interface DeletedSiteWorld {
 }
 
 /**
- * The time until which the site can be restored. It follows from the maximum that the platform has now, so a change of
- * the maximum also moves it for sites that are already deleted.
+ * The time until which the site can be restored. It is computed with the present `retentionDaysMax`, so a change of
+ * that maximum moves the time also for sites that are already deleted.
  */
 export const purgeDueAt = (record: Pick<DeletedSite, 'deletedAt' | 'backupRetentionDays'>): Date =>
   new Date(record.deletedAt.getTime() + retentionDaysOf(record) * dayMs);

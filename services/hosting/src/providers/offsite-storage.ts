@@ -45,8 +45,8 @@ export interface OffsiteDeadlines {
 export interface OffsiteReader {
   /**
    * Reads objects of the archive in the folder `objectKey`. Rejects with ArchiveError `missing` for a missing object,
-   * and with {@link OffsiteError} for a permanent refusal. Any other error may be transient. An object that is larger
-   * than any of an archive is refused before its end.
+   * and with {@link OffsiteError} for a permanent refusal. Any other error may be transient. Reading stops with
+   * ArchiveError `tampered` at an object larger than any that Drydock writes.
    */
   source(objectKey: string): ArchiveSource;
   /**

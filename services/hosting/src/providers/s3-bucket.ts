@@ -232,7 +232,7 @@ export async function readObjectBody(
   const bytes = declaredBytes === undefined ? null : Buffer.allocUnsafeSlow(declaredBytes);
   const chunks: Buffer[] = [];
   const filled = await hear(body, { bytesMax: declaredBytes ?? bytesMax, signal }, (chunk, at) => {
-    // A body of known length fills a single buffer, because only that can be moved to a thread.
+    // A body of known length fills a single buffer, because only a whole buffer can be moved to a thread.
     if (bytes === null) chunks.push(chunk);
     else chunk.copy(bytes, at);
   });

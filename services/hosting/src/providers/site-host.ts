@@ -122,7 +122,7 @@ export interface Probe {
   isSqlOk: boolean;
   /** False if the database gave no answer in time, or is starting. Then `isSqlOk` tells nothing about the site. */
   isSqlAnswered: boolean;
-  /** The start of the application that has answered, as a number. Null if no application answered. */
+  /** The `generation` of the application that has answered. Null if no application answered. */
   appGeneration: number | null;
   /** For the log. */
   detail: string;
@@ -152,13 +152,13 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   readonly readsOnce: boolean;
   /**
    * Makes folder, role, database and an empty first release. Resolves with the site as it is then served. SiteHostError
-   * `database_not_offered`.
+   * `domain_taken`, `database_not_offered`.
    */
   create(site: SiteRef, wanted: SiteToCreate, call: FencedCall): Promise<HostedSite>;
   /** Stops serving and removes everything. A missing site is no error. */
   destroy(site: SiteRef, call: FencedCall): Promise<void>;
   /**
-   * Packs files and database of one release into one archive, each as a snapshot, while the site serves. SiteHostError
+   * Packs files and database of one release into one archive, while the site serves. SiteHostError
    * `content_not_packed`.
    */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;

@@ -36,7 +36,7 @@ export interface SiteOfTheNight {
 export interface NightlyDecision {
   /**
    * Whether a backup is begun now: all backups since the latest slot of the site have failed, and the site is ready,
-   * free, and has attempts left. The slot may be long past, because no worker may have run then.
+   * free, and has attempts left. The slot may be hours past, if no worker ran at that time.
    */
   isDue: boolean;
   /** The time at which `sweep_backups` next considers the site. */

@@ -14,7 +14,7 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
   return new Set(rows.flatMap(({ resourceKey }) => siteOf.get(resourceKey) ?? []));
 }
 
-/** How many sites one transaction takes. A request for one of them waits until it has begun all their backups. */
+/** How many sites one transaction takes. A request for one of them waits until the transaction ends. */
 export const pageSites = 25;
 /** How far back scheduled backups are read: longer than from one slot of a site to the next. */
 const lookBackMs = 48 * 3_600_000;

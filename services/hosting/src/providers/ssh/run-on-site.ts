@@ -21,7 +21,7 @@ function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   return { signal: controller.signal, heard: () => void timer.refresh(), end: () => clearTimeout(timer) };
 }
 
-/** The exit codes of the scripts that mean a permanent refusal. */
+/** The exit codes with which the scripts refuse. {@link remoteFailure} decides whether 95 and 96 are permanent. */
 const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
   90: 'stale_fence',
   91: 'moved',
@@ -200,7 +200,7 @@ async function* outputOf(
   }
 }
 
-/** Resolves with the end of a command's output. @throws the errors of {@link streamRemote} */
+/** Resolves with a command's output, cut to its last million characters. @throws the errors of {@link streamRemote} */
 export async function runRemote(connection: SshConnection, call: RemoteCall): Promise<string> {
   let output = '';
   for await (const piece of streamRemote(connection, call))
