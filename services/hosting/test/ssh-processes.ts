@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0;
 export const isOnPath = (name: string): boolean =>
   (process.env['PATH'] ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, name)));
 
-/** The programs that a host over ssh needs and this machine lacks, those in `more` included; '' if there are all. */
+/** The programs that a host over ssh needs, and those in `more`, that this machine lacks; '' if none is missing. */
 export function missingForSshd(more: readonly string[]): string {
   const programs = ['tar', 'flock', 'timeout', 'ssh-keygen', ...more].filter((name) => !isOnPath(name));
   return [...(existsSync(sshd) ? [] : ['sshd']), ...programs].join(', ');

@@ -45,7 +45,7 @@ export interface S3Place {
 
 /** An attempt fails after this time without a byte. A healthy storage answers within seconds. */
 const idleMs = 30_000;
-/** Twice the number of objects that are moved at once. */
+/** The most connections to the storage. Further calls wait for a free connection. */
 const socketsMax = 32;
 
 export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {

@@ -173,7 +173,10 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
     archive: ArchiveToStage,
     call: FencedCallWithProgress,
   ): Promise<StagedRelease>;
-  /** Makes new requests and database sessions wait, and ends the running ones. Ends by itself after `ttlMs`. */
+  /**
+   * Closes the site to new requests of visitors. Ends by itself after `ttlMs`. What happens to running requests and to
+   * database sessions depends on the host.
+   */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
   /**
