@@ -264,7 +264,7 @@ const serviceName = 'hosting';
 /** The quota does not count sites whose creation failed. */
 const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
 
-/** The process that answers requests. It changes nothing on hosts, in storages and at vendors. */
+/** The process that answers requests. It changes nothing on a host, in a storage or at a vendor. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

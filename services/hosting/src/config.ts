@@ -132,7 +132,8 @@ const spoolFields = {
 };
 
 /**
- * The API opens no archive, so it has no archive key. Where a system offers a key that can only read, it has that key.
+ * The API opens no archive, so it has no archive key. Where a system offers a key that can only read, the API has that
+ * key.
  */
 export const serverShape = {
   ...serviceFields('hosting'),

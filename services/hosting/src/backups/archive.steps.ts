@@ -29,7 +29,6 @@ export const freezeTtlMs = 5_000;
 export interface BackupToPack {
   backupId: string;
   platform: SitePlatform;
-  /** The release that is packed. */
   releaseId: string;
 }
 

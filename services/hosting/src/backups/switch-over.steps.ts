@@ -61,8 +61,8 @@ interface Staged {
 }
 
 /**
- * How the site answered before it was replaced. Absent if the restore was past this point when an earlier version,
- * which did not know the step, ran it.
+ * How the site answered before it was replaced. Absent if an earlier version, which did not know the step, carried the
+ * restore past its place.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;

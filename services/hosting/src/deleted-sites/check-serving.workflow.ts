@@ -15,8 +15,8 @@ const checksAtOnce = 8;
 const checkSeconds = 120;
 
 /**
- * Makes a restored site active once it serves. A site that was broken when it was deleted comes back broken, and stays
- * suspended until its owner has repaired it.
+ * Makes a site that has come back from its deletion active once it serves. A site that was broken when it was deleted
+ * comes back broken, and stays suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',

@@ -25,14 +25,14 @@ export interface DeletedSite {
    */
   domainProvenAt: Date | null;
   platform: SitePlatform;
-  /** The database of the site. Null: the default of its platform. */
+  /** The database of the site. Null means the default of its platform. */
   database: SiteDatabase | null;
   metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;
   /** Null for sites that were deleted before this time was recorded. */
   siteCreatedAt: Date | null;
-  /** The sequence number of the site's last backup. The next archive gets a greater one. */
+  /** The sequence number of the site's last backup or copy. The next one gets a greater number. */
   backupSequence: bigint;
   /** Null if there is no backup to restore the site from. */
   backupId: string | null;

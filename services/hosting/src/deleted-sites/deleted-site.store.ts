@@ -9,7 +9,6 @@ import { forgetVendorPackage } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
 import type { DeletedSite } from './deleted-site.rules';
 
-/** How many records are read at a time. */
 export const purgePageSize = 500;
 
 /**

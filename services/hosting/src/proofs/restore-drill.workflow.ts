@@ -116,7 +116,7 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
   return 'restore_failed';
 }
 
-/** Whether the backup is to blame for the error. `stale_fence` only says that a newer attempt has taken over. */
+/** Whether the error is a permanent refusal. `stale_fence` only says that a newer attempt has taken over. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ArchiveError
     ? error.reason !== 'source_unreadable'

@@ -15,7 +15,6 @@ export type DeleteAnswer = 'deleted' | 'refused' | 'unclassified';
 
 /** Test objects beside the backups. They show whether a lock really prevents a delete. */
 export interface CanaryStorage {
-  /** Whether the bucket offers locks. */
   hasLock(): Promise<boolean>;
   /**
    * Writes an object under a COMPLIANCE lock until `until`. Rejects with {@link CanaryError} if the storage refuses the

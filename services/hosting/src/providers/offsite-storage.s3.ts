@@ -144,7 +144,6 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
   };
 }
 
-/** An open bucket of one customer. */
 class OpenS3 implements OffsiteStorage {
   private readonly client: S3Client;
   private readonly place: OffsitePlace;

@@ -56,7 +56,6 @@ export interface HostedSite {
   vendorPackageId?: string;
 }
 
-/** A site's application. */
 export interface HostedApp {
   /** The number of the application's present process. A restart changes it. */
   generation: number;
@@ -69,7 +68,7 @@ export interface AppRestarted {
   generation: number;
 }
 
-/** An archive: where to read it, and what it must be. */
+/** An archive that can be read, and the values that it must match. */
 export interface ArchiveAtHand {
   source: ArchiveSource;
   archiveId: string;
@@ -79,7 +78,7 @@ export interface ArchiveAtHand {
 /** An archive to stage. `parents` are the archives that it depends on, the full one first; a full archive has none. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
-  /** All by default. With `files` the new release shares the database of the live one. */
+  /** The default is `all`. With `files` the new release shares the database of the live one. */
   contents?: RestoreContents | undefined;
   /** The site that the archives belong to, if it is not the one on which they are staged, as in a drill. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
@@ -124,7 +123,7 @@ export interface Probe {
   isSqlAnswered: boolean;
   /** The `generation` of the application that has answered. Null if no application answered. */
   appGeneration: number | null;
-  /** For the log. */
+  /** Details for the log. */
   detail: string;
 }
 

@@ -15,7 +15,6 @@ const attemptsMax = 3;
  */
 export const slotMinute = (siteId: string): number => Number.parseInt(siteId.slice(-6), 16) % nightMinutes;
 
-/** The beginning of the latest slot of the site. */
 export function lastSlot(siteId: string, now: Date): Date {
   const midnight = Math.floor(now.getTime() / dayMs) * dayMs;
   const today = midnight + slotMinute(siteId) * minuteMs;

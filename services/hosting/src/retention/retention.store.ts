@@ -93,7 +93,7 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 }
 
 /**
- * Marks a page of completed backups past their retention as expired, the earliest end first. The last backup of a
+ * Marks a page of completed backups past their retention as expired, the earliest expiry first. The last backup of a
  * deleted site stays while the site can be restored; the purge removes it. Resolves with the position from which the
  * next call goes on, so that backups that stay do not come up again; null at the end.
  */

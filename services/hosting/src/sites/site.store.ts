@@ -151,7 +151,7 @@ interface Taking {
   mode: Mode;
   domain: string;
   provenAt: Date;
-  /** The site that loses the domain, because the domain shows its proof no longer. Null if no site had proven it. */
+  /** The site that loses the domain, because the domain no longer shows its proof. Null if no site had proven it. */
   formerSiteId: string | null;
 }
 

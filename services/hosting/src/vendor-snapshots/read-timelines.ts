@@ -98,8 +98,8 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
 export const lookMs = { before: 4_000, after: 2_500 };
 
 /**
- * The live listing of the package of the site. Throws `no_vendor_package`, and 503 if the vendor has not answered when
- * `signal` aborts.
+ * The live listing of the package of the site. Throws `no_vendor_package`, and 503 if the vendor fails or has not
+ * answered when `signal` aborts.
  */
 export async function readTimelines(context: HandlerContext, site: Site, signal?: AbortSignal): Promise<Timelines> {
   const packageId = await findVendorPackageId(context.database.pool, site);

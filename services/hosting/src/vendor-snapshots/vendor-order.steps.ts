@@ -40,7 +40,7 @@ type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 export interface OrderPlan {
   /** The name for a mailbox beside the original, without `temp-`. */
   name: string;
-  /** The jobs that the timeline had before. Any other job may have come of the request. */
+  /** The jobs that the timeline had before the request. Any other job may have come of it. */
   jobsBefore: string[];
   /** The two flags are true only for a sandbox site whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;

@@ -6,14 +6,12 @@ export interface VendorWish {
   scope: VendorScope;
   /** '' if none was named. */
   itemId: string;
-  /** The restore point's handle. */
   handle: string;
   /** Whether a mailbox beside the original is made. */
   isBeside: boolean;
 }
 
 export interface VendorWorld {
-  /** The vendor's present listing. */
   listing: VendorListing;
   unfinished: UnfinishedWorkflow | null;
 }
@@ -72,7 +70,6 @@ export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Ref
   );
 }
 
-/** The reason why no snapshot may be taken. */
 export function refuseVendorSnapshot(
   { listing, unfinished }: VendorWorld,
   wish: Pick<VendorWish, 'scope' | 'itemId'>,

@@ -199,7 +199,7 @@ const ofRoot: PathToMake[] = [
   link('owners/link', 'user', { owner: { uid: 33, gid: 0 } }),
 ];
 
-/** Paths of every kind. `top` is the folder in which they are made. Some links contain its path. */
+/** Paths of every kind. `top` must be the folder in which they will be made, because some links contain its path. */
 export function nastyTree(top: string): PathToMake[] {
   return [
     folder('.', {
