@@ -138,7 +138,10 @@ interface Credential {
   names: string;
 }
 
-/** Null if no setting is given. Throws if only some are given, so that no backup is stored in an unintended place. */
+/**
+ * Null if bucket, credential and endpoint are all unset. Otherwise throws unless bucket and credential are complete, so
+ * that no backup is stored in an unintended place.
+ */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
   const {
     BACKUPS_S3_ENDPOINT: endpoint,
@@ -152,7 +155,6 @@ function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Pla
   throw new Error(`BACKUPS_S3_BUCKET, ${names} are needed together`);
 }
 
-/** Opens the ssh host of each mode that has one. */
 function openSshHosts(config: ServerConfig | WorkerConfig, lifetime: Lifetime): SshHosts {
   const open = (text: string | undefined, name: string): SshTools | undefined => {
     if (text === undefined) return undefined;
@@ -179,7 +181,7 @@ function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines 
   return openAccounts(accounts, twentyiTimeline, lifetime);
 }
 
-/** Opens the vendor's accounts for the API, with keys that can only read. */
+/** Opens the vendor's accounts for the API, with the keys for reading. */
 function openVendorReaders(config: ServerConfig, lifetime: Lifetime): VendorTimelineReaders {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_READER_KEY },
@@ -222,7 +224,7 @@ const allowedIn = ({ DRYDOCK_OFFSITE_ALLOW: list = '' }: Settings): ReadonlySet<
 const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) =>
   deriveKeys(SERVICE_SECRET, 'offsite-credentials');
 
-/** Opens a destination with its sealed credentials. */
+/** Makes the function that opens a destination with its sealed credentials. */
 function openerOf(settings: Settings) {
   const open = s3OffsiteStorage({ allowed: allowedIn(settings) });
   const keys = credentialKeysOf(settings);
@@ -233,7 +235,7 @@ function openerOf(settings: Settings) {
   };
 }
 
-/** Access to customers' storage for requests. They seal credentials, and read a storage without changing it. */
+/** Access to customers' storage for requests, which seal credentials and read a storage without changing it. */
 function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
   const [key] = credentialKeysOf(settings);
@@ -246,7 +248,6 @@ function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   };
 }
 
-/** Access to customers' storage for workflow steps. */
 function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>): OffsiteDrivers {
   return {
     open: openerOf(settings),
@@ -263,7 +264,7 @@ const serviceName = 'hosting';
 /** The quota does not count sites whose creation failed. */
 const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
 
-/** The process that answers requests. It only reads other systems, and writes to its own database. */
+/** The process that answers requests. It changes nothing on a host, in a storage or at a vendor. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

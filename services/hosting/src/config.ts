@@ -19,7 +19,7 @@ const siteFields = {
   SITE_HOST_URL: urlField('Where the site-host process takes control calls'),
 };
 
-/** The API's own secret. The site host refuses changes that are signed with it. */
+/** The API's own secret. The site agent refuses changes that are signed with it. */
 const askSiteHost = {
   SITE_HOST_READER_SECRET: secretsField(
     'Signs questions to the site-host process, which has the same value; it can change nothing there',
@@ -46,7 +46,7 @@ const bucketFields = {
     .meta({ description: 'Folder within the bucket' }),
 };
 
-/** The API only lists the bucket. Its key can neither read nor remove an archive. */
+/** The API only lists the bucket, so its key needs no right to read or remove an archive. */
 const listBucket = {
   BACKUPS_S3_READER_ACCESS_KEY_ID: given().meta({
     description: 'Access key that may list the bucket and its versions, and nothing else',
@@ -131,7 +131,10 @@ const spoolFields = {
     .meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
 };
 
-/** The API opens no archive, so it has no archive key. With its secrets it can only read other systems. */
+/**
+ * The API opens no archive, so it has no archive key. Where a system offers a key that can only read, the API has that
+ * key.
+ */
 export const serverShape = {
   ...serviceFields('hosting'),
   ...apiFields,

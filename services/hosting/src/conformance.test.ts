@@ -78,7 +78,7 @@ async function makeThings(caller: Caller, endpoint: EndpointDefinition): Promise
   };
 }
 
-/** A site with what the operation needs. */
+/** Makes a site on which a request of the operation succeeds. Resolves with the fields of that request. */
 async function makeSite(
   caller: Caller,
   { path: about }: EndpointDefinition,

@@ -24,7 +24,7 @@ import { platformOrgId, platformResourceKey, platformSubject } from './sites/sit
 import { vendorRestoreWorkflow } from './vendor-snapshots/vendor-restore.workflow';
 import { vendorTakeSnapshotWorkflow } from './vendor-snapshots/vendor-take-snapshot.workflow';
 
-/** Every workflow of this service. The crash tests kill a worker in every step of every one. */
+/** Every workflow of this service. Crash tests kill a worker in each step of each workflow. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createSiteWorkflow,
   deleteSiteWorkflow,
@@ -48,7 +48,8 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
 /**
- * The first drill comes this soon, when a new installation may have a backup. Without one it tries again the next day.
+ * A new installation makes its first drill after this time, because it may have a backup by then. Without a backup the
+ * next drill is a day later.
  */
 const firstDrillMinutes = 3;
 /** A passed drill is repeated at this age: a little less than a week, because the last one may have run late. */
@@ -94,7 +95,6 @@ export async function scheduleRegulars(sql: Sql): Promise<void> {
   }
 }
 
-/** A purge runs every hour in each mode. */
 const intervalSeconds = 3_600;
 
 async function schedulePurges(sql: Sql): Promise<void> {
@@ -114,14 +114,14 @@ async function schedulePurges(sql: Sql): Promise<void> {
 }
 
 /**
- * Each function writes rows, from which the relay starts work when it is due, even if the queue is lost. Writing the
- * same rows again changes nothing.
+ * Each function writes rows of schedules. The relay starts work from these rows when it is due, even if the queue is
+ * lost. Writing the same rows again changes nothing.
  */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];
 
 const retryMs = 5_000;
 
-/** Writes the schedules, and tries again while Postgres does not answer. A worker starts without waiting for this. */
+/** Writes the schedules, and tries again after an error. A worker starts without waiting for this. */
 export function keepSchedules(database: HostingDatabase, log: Log): { stop(): void } {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;

@@ -9,7 +9,7 @@ export interface GivenDeletion {
   reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
   daysAgo?: number;
   domain?: string;
-  /** If false, the storage lacks the backup, although there is a row of it. */
+  /** If false, the storage lacks the backup, although the backup has a row. */
   hasObject?: boolean;
   hasBackup?: boolean;
   purged?: boolean;
@@ -34,7 +34,7 @@ export async function deletionOf(api: ServiceApi, siteId: string): Promise<strin
   return row.id;
 }
 
-/** Writes the rows and the object of a deleted site, which never existed. */
+/** Writes the rows and the object that a deleted site leaves. The site itself never existed. */
 export async function givenDeletedSite(
   api: ServiceApi,
   backupsDir: string,

@@ -11,7 +11,6 @@ import { sealCredentials } from '../src/offsite/offsite-credentials';
 const bucket = 'customer-copies';
 const credentials = { accessKeyId: 'CUSTOMERKEY', secretAccessKey: 'the-customers-secret' };
 
-/** A customer's storage in this process. */
 export const startCustomerStorage = (): Promise<RunningS3> =>
   startS3({ accounts: [{ ...credentials, buckets: ['*'] }], buckets: [{ name: bucket, hasObjectLock: false }] });
 

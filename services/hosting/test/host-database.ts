@@ -11,8 +11,8 @@ export interface HostDatabase extends StartedProcess {
   adminUrl: string;
   /** The first value of the first row. */
   ask(login: Login, sql: string): Promise<string>;
-  /** Replaces the whole content by content of this version. */
+  /** Replaces the whole content by the test content of this version. */
   fill(login: Login, version: number): Promise<void>;
-  /** Equal for equal content. */
+  /** A text that is equal for equal content. */
   fingerprint(login: Login): Promise<string>;
 }

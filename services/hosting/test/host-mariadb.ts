@@ -9,7 +9,7 @@ import { freePort, isOnPath, isRoot, startProcess } from './ssh-processes';
 const server = '/usr/sbin/mariadbd';
 const run = promisify(execFile);
 
-/** The programs that a host with MariaDB needs and this machine lacks; '' if there are all. */
+/** The programs that a host with MariaDB needs and this machine lacks; '' if none is missing. */
 export function missingForMariadb(): string {
   const programs = ['mariadb', 'mariadb-dump', 'mariadb-install-db'].filter((name) => !isOnPath(name));
   return [...(existsSync(server) ? [] : ['mariadbd']), ...programs].join(', ');

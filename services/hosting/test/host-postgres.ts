@@ -10,8 +10,8 @@ import { freePort, isRoot, startProcess } from './ssh-processes';
 const serversDir = '/usr/lib/postgresql';
 
 /**
- * Debian's server programs in the newest installed version, which is also that of its client programs. Null if there
- * are none.
+ * The folder of Debian's newest installed server programs. Debian's client programs have the same version. Null if no
+ * server is installed.
  */
 export function findPostgresDir(): string | null {
   const versions = existsSync(serversDir)

@@ -22,7 +22,7 @@ export const startApi = (caller: Caller, environment: Record<string, string> = {
     ...environment,
   });
 
-/** Inserts the row of an active site. No host has the site. */
+/** Inserts the row of a site, active by default. No host has the site. */
 export async function givenSite(
   api: ServiceApi,
   caller: Caller,

@@ -43,7 +43,7 @@ export async function openWorld(
   startSiteAgent = inThisProcess,
 ): Promise<HostingWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-hosting-'));
-  // A site's account must be able to enter its own folder.
+  // A site's account must be able to reach its own folder, which is below this one.
   chmodSync(folder, 0o711);
   const [sitesDir, backupsDir] = [path.join(folder, 'sites'), path.join(folder, 'backups')];
   mkdirSync(sitesDir);
@@ -104,7 +104,7 @@ export async function openWorld(
 }
 
 /**
- * Creates a site and resolves with its id when it is served. Without `platform` and `database` it gets the defaults.
+ * Creates a site and resolves with its id when it is served. `platform` and `database` have the defaults of the API.
  */
 export async function makeSite(
   world: HostingWorld,
@@ -116,7 +116,6 @@ export async function makeSite(
   return (await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body })).id;
 }
 
-/** Takes a backup and resolves with its id. */
 export async function makeBackup(world: HostingWorld, siteId: string): Promise<string> {
   const surface = await succeed<SiteBackupSurface>(world, 'POST', `/v1/sites/${siteId}/backups`, { body: {} });
   const [newest] = surface.backups;

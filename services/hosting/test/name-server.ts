@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
 export interface NameServer {
-  /** The address as a configuration writes it. */
+  /** The address in the form that DOMAIN_NAME_SERVERS takes. */
   address: string;
   /** TXT records by name; a test changes them. */
   records: Map<string, string[]>;

@@ -12,7 +12,10 @@ type Definition = NonNullable<WorkflowStart['definition']>;
 
 const sqlOf = (api: ServiceApi): Sql => ({ query: async (text, values) => (await api.rows(text, values)) as never });
 
-/** Keeps the schedules from starting work, for tests that count work or cause faults and start all work themselves. */
+/**
+ * Keeps the work of `scheduleRegulars` from starting, for tests that count work or cause faults and start it
+ * themselves.
+ */
 export async function stopClock(api: ServiceApi): Promise<void> {
   await scheduleRegulars(sqlOf(api));
   await api.rows("UPDATE workflow_schedule SET next_run_at = now() + interval '1 day'");

@@ -9,7 +9,7 @@ import type { SiteHostRig } from './site-host-rig';
 
 const archiveKey = randomBytes(32);
 
-/** Defines the tests that every driver of a site host must pass. It is called in a `describe`. */
+/** Defines the tests that every driver of a site host must pass. Call it in a `describe`. */
 export function siteHostContract(open: (archiveKey: Buffer) => Promise<SiteHostRig>): void {
   let rig: SiteHostRig;
   let driver: SiteHost;

@@ -20,7 +20,6 @@ export const lookAtAuditedRun = async (world: HostingWorld, run: SiteRun): Promi
   auditRows: await auditRowsOf(world.api, run.workflowId),
 });
 
-/** Whether the site host knows the site. */
 export const isHosted = ({ host }: HostingWorld, siteId: string): Promise<boolean> =>
   host.readSite(siteId).then(
     () => true,

@@ -68,7 +68,7 @@ export async function pageOf(url: string): Promise<string> {
   return `${response.status} ${await response.text()}`;
 }
 
-/** A digest of a tree. Modification times count by the millisecond, because Node cannot set them to the nanosecond. */
+/** A digest of a tree. The times of files count by the millisecond, because Node cannot set them to the nanosecond. */
 export function hashTree(root: string): string {
   const hash = createHash('sha256');
   for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()) {

@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0;
 export const isOnPath = (name: string): boolean =>
   (process.env['PATH'] ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, name)));
 
-/** The programs that a host over ssh needs and this machine lacks, those in `more` included; '' if there are all. */
+/** The programs that a host over ssh needs, and those in `more`, that this machine lacks; '' if none is missing. */
 export function missingForSshd(more: readonly string[]): string {
   const programs = ['tar', 'flock', 'timeout', 'ssh-keygen', ...more].filter((name) => !isOnPath(name));
   return [...(existsSync(sshd) ? [] : ['sshd']), ...programs].join(', ');
@@ -88,7 +88,7 @@ export async function startSshd(folder: string): Promise<StartedSshd> {
     `SetEnv HOME=${folder}`,
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
-  // As root the server needs this folder, which the system makes at its start.
+  // A server that runs as root needs this folder. Usually the system makes it at its start.
   if (isRoot) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
   const started = await startProcess(spawn(sshd, ['-D', '-e', '-f', config], { stdio: 'ignore' }), port);
   const fingerprint =

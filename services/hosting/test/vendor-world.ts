@@ -16,7 +16,6 @@ export interface VendorSite {
   packageId: string;
 }
 
-/** Opens a world with the emulator of a vendor. */
 export async function openVendorWorld(
   backend: QueueBackend,
   caller: Caller,

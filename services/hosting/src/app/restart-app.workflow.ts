@@ -39,8 +39,8 @@ export const restartAppWorkflow = defineWorkflow({
       const { appGeneration, detail } = await host.probe(refOf(step), fencedCall(step));
       if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {
         const internal = `${detail} generation ${appGeneration}`;
-        // The host waits a second after a failed start before it starts the application again. This probe may have
-        // fallen into that second, so the step is tried again.
+        // After a failed start the site agent starts the application again only after a second. This probe may have
+        // come within that second, so the step is tried again.
         throw step.attempt < triesMax ? new Error(internal) : fail('app_not_started', { internal });
       }
       return { generation: appGeneration };

@@ -158,7 +158,7 @@ it(`a site of any content is restored or refused, and none waits for staff (${co
       const ended = await restoreSpoilt(site, number);
       results.push(ended);
       if (isChaos && results.length % 20 === 0) tell(results, started);
-      // A site that was restored is used for the next content. A site whose content was refused is deleted.
+      // A restored site is used up to `roundsMax` times. A site whose content was refused is deleted at once.
       if (ended.wrong === '' && ended.view.status === 'succeeded' && round % roundsMax !== 0) continue;
       if (ended.wrong === '') await removeSite(site);
       site = null;

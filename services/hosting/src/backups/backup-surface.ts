@@ -68,7 +68,7 @@ interface SurfaceFacts {
   /** One page of the site's backups, newest first. */
   backups: SiteBackup[];
   page: PageMeta;
-  /** The backups that count against the allowance. */
+  /** Includes every backup that counts against the allowance. */
   onDemand: readonly Backup[];
   unfinished: UnfinishedWorkflow | null;
   proofs: BackupProofs;
@@ -132,7 +132,6 @@ function viewBackup(backup: Backup, now: Date): SiteBackup {
   };
 }
 
-/** Lists the paths that a backup left out. */
 export const listBackupSkipped = (context: HandlerContext) =>
   ({
     read: async (request) => {

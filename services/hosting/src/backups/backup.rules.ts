@@ -10,7 +10,7 @@ import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydo
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-/** The storage key of a completed backup, and the recorded facts. An archive that does not match them is refused. */
+/** The storage key of an archive, and the recorded facts about it. An archive that does not match them is refused. */
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
@@ -50,10 +50,10 @@ export interface Backup {
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
-  /** Null if the backup is kept until its deleted site is purged. */
+  /** Null until the backup has completed. Also null if the backup is kept until its deleted site is purged. */
   expiresAt: Date | null;
   lockedUntil: Date | null;
-  /** The place where the archive was written. */
+  /** The place to which the archive is written. */
   location: SiteBackup['location'];
 }
 
@@ -100,7 +100,8 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // The window may hold more backups than the limit. A backup is allowed again when this one leaves the window.
+  // The window may hold more backups than the limit. When the backup of the time `opens` leaves the window, fewer than
+  // the limit remain.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
   return {
     limit: onDemandLimit,

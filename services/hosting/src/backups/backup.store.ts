@@ -66,8 +66,8 @@ export function listSkipped(
 }
 
 /**
- * Finds the last backup that an earlier deletion took, if staff abandoned that deletion while it destroyed the site. No
- * other backup of an existing site is without an expiry. Returns null if there is none.
+ * Finds the last backup that an earlier deletion took, if staff abandoned that deletion while it destroyed the site. Of
+ * the completed backups of an existing site, only such a backup has no expiry. Returns null if there is none.
  */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
@@ -187,7 +187,7 @@ export async function findLastRawBytes(tx: Reader, siteId: string): Promise<numb
   return row?.rawBytes == null ? null : Number(row.rawBytes);
 }
 
-/** The on-demand backups made after `since`, which count towards the allowance. */
+/** The on-demand backups made after `since`, failed ones too. */
 export async function listOnDemand(tx: Reader, siteId: string, since: Date): Promise<Backup[]> {
   const rows = await tx.backup.findMany({ where: { siteId, kind: 'on_demand', createdAt: { gt: since } } });
   return rows.map((row) => toBackup(row));

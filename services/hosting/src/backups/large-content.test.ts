@@ -1,5 +1,5 @@
 /**
- * Backs up and restores sites with 200,000 files and gigabytes of rows.
+ * Backs up and restores sites with many files and with large databases.
  *
  * @tier long
  * @processes
@@ -20,8 +20,8 @@ import { differences, missingForTrees, readTree } from '../../test/trees/read-tr
 
 /*
  * A large site is backed up, replaced by an older backup, and restored. The memory must not grow with the site, and in
- * the end paths and database must be the same. Only `npm run chaos` uses the full sizes; other runs use a hundredth of
- * them, but all columns. packages/postgres/src/load/large-cases.test.ts has content that is too large.
+ * the end paths and database must be the same. Only `npm run chaos` runs all cases, in full size; other runs take the
+ * first three at a hundredth of it. packages/postgres/src/load/large-cases.test.ts has content that is too large.
  */
 
 const mb = 2 ** 20;
@@ -109,9 +109,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/**
- * The peak memory in MB of each program that this process has started, except Postgres, and the growth of this process.
- */
+/** Resolves with the peak memory in MB of each Node program below this process, and the growth of this process. */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();
   const mostMb: Record<string, number> = {};

@@ -1,5 +1,5 @@
 /**
- * Restores sites with the files and databases of real programs, in every way there is.
+ * Restores sites with the files and databases of real programs: from a backup, after a deletion, and from a copy.
  *
  * @tier chaos
  * @processes
@@ -34,7 +34,7 @@ import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 /**
  * Each site has the schema of one Debian package, with rows, and the files of another. After changes it is restored
  * from its backup, from its deletion and from the customer's own storage. `-t` with the name of a schema or a tree runs
- * only its pair.
+ * only its pairs.
  */
 
 const pairs: readonly (readonly [schema: string, tree: string])[] = [
@@ -71,7 +71,7 @@ interface Content {
   page: string;
   tree: Tree;
   statements: string[];
-  /** The number of rows and a checksum, by table. A sequence counts as a row. */
+  /** The number of rows and a checksum, by table. A sequence counts as a table with one row. */
   rows: Map<string, string>;
 }
 

@@ -107,7 +107,7 @@ export interface PreflightFacts {
   answer?: RecordedAnswer;
   /** Whether the storage lacks the archive that it should hold. */
   isMissing: boolean;
-  /** Undefined: files and database. */
+  /** Undefined means files and database. */
   contents: RestoreContents | undefined;
 }
 

@@ -72,8 +72,8 @@ export async function standingOf(
 }
 
 /**
- * The permanent failure `superseded`. It `conclude`s, because the host itself has shown that this restore changes
- * nothing any more, so staff have nothing to decide.
+ * The permanent failure `superseded`. It is made by `conclude`, so the workflow does not wait for staff: the host itself
+ * has shown that this restore changes nothing any more, so there is nothing to decide.
  */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
@@ -166,8 +166,8 @@ export async function assertServes(
 
 /**
  * Probes a deleted site that was rebuilt. Only its database counts: a bad page may be the fault of the site's own code,
- * and there is no release to switch back to. Permanent failure `restore_probe_failed` if the database refuses queries
- * that it answered when the backup was taken.
+ * and there is no release to switch back to. Permanent failure `restore_probe_failed` if the database does not answer,
+ * or if it refuses queries and did not refuse them when the backup was taken.
  */
 export async function assertRebuilt(
   context: WorkContext,
@@ -189,7 +189,7 @@ async function probeRestored(
 ): Promise<Probe> {
   if (failsOnPurpose) throw fail('restore_probe_failed', { internal: 'the sandbox site asked for it by its name' });
   // The freeze may have ended during the pause before this attempt, so the site is frozen again. The step `thaw` ends
-  // it.
+  // the freeze.
   if (step.attempt > 1) await hostOf(context.siteHosts, platform).freeze(refOf(step), probeFreezeMs, fencedCall(step));
   return askSite(context, step, platform, whileFrozen, answer);
 }

@@ -49,7 +49,7 @@ export interface SwitchOverInput {
   platform: SitePlatform;
   /** The status to which the site returns when the restore is over. */
   statusBefore: SiteStatus;
-  /** Absent: files and database. */
+  /** Absent means files and database. */
   contents?: RestoreContents | undefined;
 }
 
@@ -61,8 +61,8 @@ interface Staged {
 }
 
 /**
- * How the site answered before it was replaced. Undefined if an earlier version, which did not know the step, ran the
- * restore past this point.
+ * How the site answered before it was replaced. Absent if an earlier version, which did not know the step, carried the
+ * restore past its place.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
@@ -251,8 +251,8 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
 }
 
 /**
- * Packs the replaced release. If this fails in spite of the trial, the host keeps the release and the restore ends,
- * because nobody can repair content that is no longer served.
+ * Packs the replaced release. If its content cannot be packed in spite of the trial, the host keeps the release and the
+ * restore goes on, because nobody can repair content that is no longer served.
  */
 async function packSafetyCopy(
   context: WorkContext,
@@ -333,7 +333,7 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
     const { code, detail = problems[contentCode].title } = error.problem;
     return code === contentCode ? { code, detail } : null;
   }
-  // Content that could not be read at any attempt counts as refused.
+  // Content that still cannot be read at the last attempt counts as refused.
   const isAboutContent =
     error instanceof TransferFailure || (error instanceof ArchiveError && error.reason === 'source_unreadable');
   if (!isAboutContent || step.signal.aborted || step.attempt < movingLimits.attemptsMax) return null;

@@ -40,11 +40,13 @@ export interface WorkContext {
    */
   vendorPollMs: number;
   vendorWatchMs: number;
-  /** The keys of all archives are derived from it. While it is rotated, it holds the former keys too. */
+  /**
+   * The root key, from which the keys of all archives are derived. During a rotation it includes the former root key.
+   */
   archiveKey: RootKey;
-  /** How long a restore waits on a sandbox site whose name asks for a slow one. */
+  /** How long the restore of a sandbox site waits if the site's name contains `slow`. */
   slowMs: number;
-  /** The end of the lock on the control object, if an immutability check writes the object now. */
+  /** The end of the lock that an immutability check puts on its control object now. */
   controlEnd(): Date;
   /** Reads files and rows of restored sites for the drill. Null if no site can be made for drills. */
   drillProbe: DrillProbe | null;

@@ -10,14 +10,13 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 const checksMax = 40;
 const checksAtOnce = 8;
 /**
- * The time for five rounds of `checksAtOnce` checks. A check takes 15 s at most, because a slower page counts as no
- * answer.
+ * The time for five rounds of `checksAtOnce` checks. A page that takes 15 s or longer counts as no answer.
  */
 const checkSeconds = 120;
 
 /**
- * Makes a restored site active once it serves. A site that was broken when it was deleted comes back broken, and stays
- * suspended until its owner has repaired it.
+ * Makes a site that has come back from its deletion active once it serves. A site that was broken when it was deleted
+ * comes back broken, and stays suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',

@@ -36,7 +36,7 @@ const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => re
 
 /**
  * Takes and verifies a last backup, then destroys the site. The newest existing backup is kept instead if the host has
- * lost the site, or if its owner wants no last backup. A site that was never finished has none.
+ * lost the site, or if the site's owner wants no last backup. A site that was never finished has no backup.
  */
 export const deleteSiteWorkflow = defineWorkflow({
   kind: 'delete_site',
@@ -93,8 +93,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // An earlier run has destroyed the site, and the record of that run was lost. It had completed the last backup
-      // before.
+      // An earlier run has destroyed the site, and the record of that run was lost. That run had completed the last
+      // backup before the destruction.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },

@@ -170,8 +170,8 @@ export const viewDeletedSite = (record: DeletedSite, reasonCode: DeletedSiteReas
   deleted_at: record.deletedAt.toISOString(),
   deleted_by: record.deletedBy,
   purge_due_at: purgeDueAt(record).toISOString(),
-  // From `purgedAt` on the site cannot be restored, but its data is gone only at `dataRemovedAt`. The API shows the
-  // latter.
+  // From `purgedAt` on the site cannot be restored, but its data is gone only at `dataRemovedAt`. `purged_at` of the
+  // API is the time at which the data was removed.
   purged_at: record.dataRemovedAt?.toISOString() ?? null,
   restored_at: record.restoredAt?.toISOString() ?? null,
   restorable: reasonCode === '',

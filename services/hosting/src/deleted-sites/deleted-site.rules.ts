@@ -25,14 +25,14 @@ export interface DeletedSite {
    */
   domainProvenAt: Date | null;
   platform: SitePlatform;
-  /** The database of the site. Null: the default of its platform. */
+  /** The database of the site. Null means the default of its platform. */
   database: SiteDatabase | null;
   metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;
   /** Null for sites that were deleted before this time was recorded. */
   siteCreatedAt: Date | null;
-  /** The sequence number of the site's last backup. The next archive gets a greater one. */
+  /** The sequence number of the site's last backup or copy. The next one gets a greater number. */
   backupSequence: bigint;
   /** Null if there is no backup to restore the site from. */
   backupId: string | null;
@@ -61,8 +61,8 @@ export interface DeletedSiteWorld {
 }
 
 /**
- * The time until which the site can be restored. It follows from the maximum that the platform has now, so a change of
- * the maximum also moves it for sites that are already deleted.
+ * The time until which the site can be restored. It is computed with the present `retentionDaysMax`, so a change of
+ * that maximum moves the time also for sites that are already deleted.
  */
 export const purgeDueAt = (record: Pick<DeletedSite, 'deletedAt' | 'backupRetentionDays'>): Date =>
   new Date(record.deletedAt.getTime() + retentionDaysOf(record) * dayMs);

@@ -9,7 +9,6 @@ import { forgetVendorPackage } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
 import type { DeletedSite } from './deleted-site.rules';
 
-/** How many records are read at a time. */
 export const purgePageSize = 500;
 
 /**
@@ -121,8 +120,8 @@ export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
 
 /**
- * Removes the row of the site, which frees its domain and its id. True if there is no row afterwards. A site that was
- * released to its visitors is not removed; then false.
+ * Removes the row of the site, which frees its domain and its id. Resolves with true if there is no row afterwards.
+ * Resolves with false, and removes nothing, if the site was released to its visitors.
  */
 export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean> {
   await tx.site.deleteMany({ where: { id: siteId, ...notLetGo } });
@@ -143,7 +142,7 @@ interface Deletion {
   backupId: string | null;
 }
 
-/** Deletes the row of the site, which frees its domain. The backups stay. */
+/** Replaces the row of the site by the record of its deletion, which frees its domain. The backups stay. */
 export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion): Promise<void> {
   const site = await tx.site.delete({ where: { id: siteId } });
   await forgetVendorPackage(tx, siteId);

@@ -58,8 +58,8 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
 }
 
 /**
- * Marks each site as purged, so that it cannot be restored any more, and then removes its data. The next run removes
- * what a worker that died has left.
+ * Marks sites as purged, so that they cannot be restored any more, and then removes their data. Takes every site that
+ * is due, or only the site in the input. The next run removes what a worker that died has left.
  */
 export const purgeDeletedSitesWorkflow = defineWorkflow({
   kind: 'purge_deleted_sites',

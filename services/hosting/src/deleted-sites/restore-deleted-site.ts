@@ -32,7 +32,7 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
  * The reason why a deleted site cannot be restored now; null if there is none. The first reason counts, in this order:
  * an earlier restore is rebuilding the site, `reason` of the record, the platform is not offered any more, no host has
  * the programs of its database.
- * A site that was released to its visitors is restored, even while its restore still cleans up. Other work on a
+ * A site that was released to its visitors counts as restored, even while its restore still cleans up. Other work on a
  * restored site needs no case of its own, because `reason` is then `already_restored`.
  */
 async function refuseRevival(
@@ -105,8 +105,8 @@ export const preflightDeletedSite = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightDeletedSiteRestore>;
 
 /**
- * Makes the row of the site and marks the record, in one transaction. {@link restoreDeletedSiteWorkflow} rebuilds the
- * site.
+ * Makes the row of the site and marks the record as restored, in one transaction. {@link restoreDeletedSiteWorkflow}
+ * rebuilds the site.
  */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({
@@ -143,8 +143,8 @@ export const restoreDeletedSite = (context: HandlerContext) =>
   >;
 
 /**
- * Locks the resource of the site, although the subject is the record: the record is a site again, and other work must
- * wait until its restore has ended.
+ * The subject is the record of the deletion, but the resource key is that of the site, because the site exists again
+ * and other work on it must wait until its restore has ended.
  */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),

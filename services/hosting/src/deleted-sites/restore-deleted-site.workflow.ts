@@ -42,7 +42,7 @@ interface RevivalPlan {
   answer?: RecordedAnswer;
   /** The database in the record. Checkpoints of earlier versions lack it. */
   database?: SiteDatabase | null;
-  /** Both are true only for sandbox sites whose names ask for a failing or a slow restore. */
+  /** The two flags are true only for a sandbox site whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }

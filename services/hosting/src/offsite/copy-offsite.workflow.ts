@@ -42,8 +42,8 @@ interface PackedCopy {
 }
 
 /**
- * Packs the files and the database of the current release into the customer's storage, an incremental copy only the
- * differences from its parent. Then reads the copy back and verifies it.
+ * Packs the files and the database of the current release into the customer's storage. An incremental copy holds only
+ * the differences from its parent. Then reads the copy back and verifies it.
  */
 export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })
@@ -149,8 +149,8 @@ function packCopy(
 }
 
 /**
- * Removes everything that any attempt has written. The leftovers stay if the customer's storage refuses. They have no
- * manifest, so they are no archive.
+ * Removes everything that any attempt has written. The leftovers stay if the customer's storage refuses. Nothing reads
+ * them, because the row of the copy is then failed.
  */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   const { siteId } = refOf(step);

@@ -195,7 +195,7 @@ function bootId(): string {
   }
 }
 
-/** A folder that is older belongs to no running restore, because no restore takes this long. */
+/** A folder that is older hardly belongs to a running restore. If it does, its objects are fetched again. */
 const orphanMs = 48 * 3_600_000;
 
 /** Removes the leftovers of workers that died. */

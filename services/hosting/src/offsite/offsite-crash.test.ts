@@ -71,7 +71,8 @@ describe.each(crashBackends())(
           world,
           configureOffsiteWorkflow,
           {
-            // Only a configured destination has an entry in the audit log, so `look` must not expect one of every run.
+            // Only a configured destination has an entry in the audit log, so `look` must not expect an entry of every
+            // run.
             look: (run) => lookAtRun(world, run),
             ledger: async () => world.ledger(),
             start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),

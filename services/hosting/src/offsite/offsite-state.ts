@@ -21,12 +21,11 @@ import { ancestryOf, type Copy, findNamed, type OffsiteWorld, restorableChain } 
 import { findActive, findLastWorkflow, listCopies } from './offsite.store';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-/** The facts of the rules, as the database has them. The newest copy comes first. */
+/** The facts that the rules need, as the database has them. `copies` begins with the newest copy. */
 interface OffsiteFacts extends OffsiteWorld {
   destination: Destination | null;
 }
 
-/** A restore from a copy. */
 interface Restore {
   view: WorkflowView;
   copyId: string;

@@ -44,7 +44,7 @@ export interface OffsiteWorld {
   copies: readonly Copy[];
 }
 
-/** A copy that can be read. */
+/** A copy whose archive is on record. */
 export type StoredCopy = Copy & { archive: CopyArchive };
 
 /** The copy and all copies that it depends on, the full copy first. Ends early at a missing parent or a cycle. */
@@ -62,7 +62,7 @@ export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
 const isStored = (copy: Copy): copy is StoredCopy =>
   copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
 
-/** The chain that a restore of `copy` reads, the full copy first. Null if a copy of the chain is missing. */
+/** The chain that a restore of `copy` reads, the full copy first. Null unless every copy of the chain is stored. */
 export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy[] | null {
   const chain = ancestryOf(copies, copy);
   return chain[0]?.kind === 'full' && chain.every(isStored) ? chain : null;

@@ -45,9 +45,9 @@ export async function insertPending(tx: Tx, { sealedCredentials, ...destination 
 }
 
 /**
- * Makes the pending destination the site's only one. If the site has had the same endpoint, bucket and prefix before,
- * the former row becomes active with the new credentials, so that its copies are known again, and the pending row is
- * removed.
+ * Makes the pending destination the site's only active one. If the site has had the same endpoint, bucket and prefix
+ * before, the former row becomes active with the new credentials, so that its copies are known again, and the pending
+ * row is removed.
  */
 export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });

@@ -133,7 +133,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
       in_progress: true,
       restore: { workflow_id: workflowId, copy_id: copyId, phase: 'queued', progress: 0 },
     });
-    // The list of backups shows a restore from a copy too, so that a client that polls the list waits for it.
+    // The list of backups shows a restore from a copy too, so that a client that polls the list waits for the restore.
     expect((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({
       in_progress: true,
       can_backup: false,

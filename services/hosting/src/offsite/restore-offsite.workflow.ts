@@ -30,7 +30,7 @@ interface OffsitePlan {
   retentionDays: number;
   /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;
-  /** Both are true only for sandbox sites whose names ask for a failing or a slow restore. */
+  /** The two flags are true only for a sandbox site whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }

@@ -10,8 +10,8 @@ import { recordProof } from './proof.store';
 const secondMs = 1_000;
 const dayMs = 24 * 3_600 * secondMs;
 /**
- * The check waits this much longer than the control's lock, because a storage has its own clock and keeps whole
- * seconds.
+ * The check waits this much longer than the lock of the control object lasts, because a storage has its own clock and
+ * keeps whole seconds.
  */
 const clockSlackMs = 1.5 * secondMs;
 
@@ -28,7 +28,7 @@ interface Planted {
 
 /**
  * With these reasons the storage has broken the promise of Object Lock, so they raise an alarm. With any other reason
- * the check could not be made. The API shows every reason.
+ * the check has proved nothing. The API shows every reason.
  */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 
@@ -38,8 +38,9 @@ const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
 const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
 
 /**
- * Each step continues with the result of the step before it. A reason that a step finds is kept by the later steps, and
- * the last step records it. The workflow fails if the storage does not answer.
+ * Each step continues with the result of the step before it. If a step finds a reason why immutability is not proved,
+ * the later steps do nothing but pass the reason on, and the last step records it. The workflow fails if the storage
+ * does not answer.
  */
 export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutability', input: z.strictObject({}) })
   .step('clean_up', { run: async (step, context) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })

@@ -49,7 +49,6 @@ export async function readProofs(
   };
 }
 
-/** Reads the proofs for the endpoints that show backups. */
 export interface ProofReader {
   read(mode: Mode): Promise<BackupProofs>;
 }
@@ -82,7 +81,7 @@ export function createProofReader(
 const dayMs = 24 * 3_600_000;
 /** A drill of an older backup would prove nothing about recent backups. */
 const backupAgeMaxMs = 9 * dayMs;
-/** At least this much of its retention must be left, so that a backup outlives its drill. */
+/** At least this much of a backup's retention must be left, so that the backup outlives its drill. */
 const leftMinMs = dayMs;
 
 export interface DrillChoice {
@@ -104,8 +103,8 @@ const candidatesMax = 200;
 type Row = Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string };
 
 /**
- * Chooses a recent backup of any customer's site on platform `local`, each about equally likely. Null if there is none.
- * Reads backups in the order of a hash of their ids, beginning at a random hash, and picks one of the recent ones.
+ * Chooses a recent backup of any customer's site on platform `local`, every one about equally likely. Null if there is
+ * none. Reads backups in the order of a hash of their ids, beginning at a random hash, and picks a recent one.
  */
 export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
   const place = randomBytes(8).readBigInt64BE();

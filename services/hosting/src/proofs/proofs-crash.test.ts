@@ -26,7 +26,7 @@ import { restoreDrillWorkflow } from './restore-drill.workflow';
 
 interface Run {
   workflowId: string;
-  /** The id of the site or backup of the run. */
+  /** The id of the site or backup of the run; '' if the run is about all of them. */
   about: string;
 }
 
@@ -123,7 +123,7 @@ describe.each(crashBackends())(
             if (row?.purged_at == null) return 'old';
             const left = namesIn(path.join(world.backupsDir, 'live', row.site_id, about)).length;
             if (row.status !== 'expired' || left > 0) throw new Error(`${row.status} with ${left} folders`);
-            // A failed run keeps what it has removed and recorded. The next run does the rest.
+            // A failed run undoes no removal. The next run removes the rest.
             return (await lookAtRecord(world.api, workflowId)).status === 'failed' ? 'old' : 'new';
           },
         }),

@@ -43,8 +43,7 @@ const bytesMax = 2 ** 20;
 const appEntry = 'app.js';
 
 /**
- * Whether the host serves the file unchanged. In pages the host runs the site's queries, and hidden files it does not
- * serve.
+ * Whether the host serves the file unchanged. The host runs the queries in a page, and does not serve hidden files.
  */
 function isServedAsItIs({ type, path, size }: { type: string; path: string; size: number }): boolean {
   const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/.test(path);
@@ -117,7 +116,7 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
   return 'restore_failed';
 }
 
-/** Whether the backup is to blame for the error. `stale_fence` only says that a newer attempt has taken over. */
+/** Whether the error is a permanent refusal. `stale_fence` only says that a newer attempt has taken over. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ArchiveError
     ? error.reason !== 'source_unreadable'
@@ -213,7 +212,7 @@ const drillSeconds = 6 * 3_600;
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',
-  /** Does nothing if the last drill has passed and is younger than this. */
+  /** The workflow does nothing if the last drill has passed and is younger than `passedAgeMinDays` days. */
   input: z.strictObject({ passedAgeMinDays: z.number().min(0) }),
 })
   .step('choose', {

@@ -59,7 +59,7 @@ async function openMoved(): Promise<Opened & { former: BackupStorage }> {
   return { storage, former: local.storage, close };
 }
 
-/** Every driver must pass these tests. A new one needs only a line here. */
+/** Every driver must pass these tests. A new driver needs only a line here. */
 const drivers: Array<[name: string, open: () => Promise<Opened>]> = [
   ['local', openLocal],
   ['s3', () => openS3(false, '')],

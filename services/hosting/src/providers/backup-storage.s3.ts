@@ -40,9 +40,9 @@ import {
 const abortsAtOnce = 4;
 
 /**
- * Aborts unfinished multipart uploads below `prefix`. They come from workers that were killed during an upload; their
- * parts cost money and are in no list of objects. If the storage does not know or refuses the call, the rules of the
- * bucket must remove the parts.
+ * Aborts unfinished multipart uploads below `prefix`, which workers have left that were killed during an upload. The
+ * parts of such an upload cost money and are in no list of objects. If the storage does not know or refuses the call,
+ * the rules of the bucket must remove the parts.
  */
 async function abortUploads(
   client: S3Client,
@@ -100,7 +100,7 @@ const partsAtOnce = 4;
  * takes about 8 MB of memory.
  */
 const segmentsAhead = 3;
-/** The time for one object, from its first byte to its last. */
+/** The time in which one object must be read to its end. */
 const objectMs = 300_000;
 
 export interface S3BackupStorage extends BackupStorage {

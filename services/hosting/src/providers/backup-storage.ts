@@ -15,11 +15,10 @@ export type DeleteAnswer = 'deleted' | 'refused' | 'unclassified';
 
 /** Test objects beside the backups. They show whether a lock really prevents a delete. */
 export interface CanaryStorage {
-  /** Whether the bucket offers locks. */
   hasLock(): Promise<boolean>;
   /**
-   * Writes an object under a COMPLIANCE lock until `until`. Rejects with {@link CanaryError} if the credential is
-   * missing or refused.
+   * Writes an object under a COMPLIANCE lock until `until`. Rejects with {@link CanaryError} if the storage refuses the
+   * credential or the write.
    */
   write(name: string, until: Date): Promise<Canary>;
   /** The lock that the storage reports for this version. Null if there is none. */

@@ -80,8 +80,8 @@ export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: 
 }
 
 /**
- * Reads the beginning of a file at an address that a customer has named. Connects only to public addresses, follows no
- * redirect, and reads no more bytes than a proof has. Rejects for any status but 200.
+ * Reads a file at an address that a customer has named. Connects only to public addresses, and follows no redirect.
+ * Rejects for any status but 200, and for a file larger than `contentBytesMax`.
  */
 async function readFirstBytes(
   address: string,

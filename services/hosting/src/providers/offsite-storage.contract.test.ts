@@ -39,7 +39,7 @@ async function openS3(rights: { mayWrite?: boolean; mayDelete?: boolean } = {}):
   return { storage, hastyStorage, reopen, s3, close };
 }
 
-/** Every driver must pass these tests. A new one needs only a line here. */
+/** Every driver must pass these tests. A new driver needs only a line here. */
 describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => {
   let opened: Opened;
   beforeAll(async () => {

@@ -107,7 +107,7 @@ const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, o
 /** An archive of 4 TB takes 820 pages, and its folder also has the leftovers of earlier attempts. */
 const defaultPagesMax = 5_000;
 
-/** A delete is one small call. */
+/** Many deletes run at once, because each is only a small call. */
 const deletesAtOnce = 8;
 
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
@@ -144,7 +144,6 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
   };
 }
 
-/** An open bucket of one customer. */
 class OpenS3 implements OffsiteStorage {
   private readonly client: S3Client;
   private readonly place: OffsitePlace;
@@ -232,7 +231,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private async write(Key: string, Body: Buffer): Promise<void> {
-    // A bucket with locks accepts no object without a digest. MD5 is one that every storage knows.
+    // A bucket with locks accepts no object without a digest. Every storage knows MD5.
     const ContentMD5 = createHash('md5').update(Body).digest('base64');
     const command = new PutObjectCommand({
       Bucket: this.place.bucket,

@@ -26,18 +26,18 @@ export interface Destination extends OffsitePlace {
 /** The fields that sealed credentials are bound to, so that credentials copied into another row cannot be opened. */
 export type SealedPlace = Pick<Destination, 'siteId' | 'endpoint' | 'bucket' | 'prefix'>;
 
-/** The customer's secret. It is in memory only while a storage is open, and stored only sealed. */
+/** The customer's secret. It is stored only sealed, and no answer shows it. */
 export interface OffsiteCredentials {
   accessKeyId: string;
   secretAccessKey: string;
 }
 
-/** A call counts as failed after these times. */
+/** The times after which a call counts as failed. */
 export interface OffsiteDeadlines {
   connectMs: number;
   /** The time without any byte. */
   idleMs: number;
-  /** The time for one object, from its first byte to its last. */
+  /** The time for a whole call, such as the reading of one object. */
   objectMs: number;
 }
 
@@ -45,8 +45,8 @@ export interface OffsiteDeadlines {
 export interface OffsiteReader {
   /**
    * Reads objects of the archive in the folder `objectKey`. Rejects with ArchiveError `missing` for a missing object,
-   * and with {@link OffsiteError} for a permanent refusal. Any other error may be transient. An object that is larger
-   * than any of an archive is refused before its end.
+   * and with {@link OffsiteError} for a permanent refusal. Any other error may be transient. Reading stops with
+   * ArchiveError `tampered` at an object larger than any that Drydock writes.
    */
   source(objectKey: string): ArchiveSource;
   /**
@@ -97,7 +97,7 @@ export type OpenOffsite = (
 /** The folder of all attempts at one copy, below the prefix of the destination. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;
 
-/** For requests: they seal credentials and read a destination. */
+/** The access of requests, which seal credentials and read a destination. */
 export interface OffsiteReaders {
   /** Whether a site of this mode may use the endpoint. */
   allows(endpoint: string, mode: Mode): boolean;
@@ -105,7 +105,7 @@ export interface OffsiteReaders {
   open(destination: Destination, options?: OpenOptions): OffsiteReader;
 }
 
-/** For workers: they change a destination. */
+/** The access of workers, which change a destination. */
 export interface OffsiteDrivers {
   open(destination: Destination, options?: OpenOptions): OffsiteStorage;
   /** Names the key that copies are encrypted with, without revealing it. */

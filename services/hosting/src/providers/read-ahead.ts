@@ -1,6 +1,6 @@
 import { type ArchiveSource, segmentName } from '@drydock/archive';
 
-/** The most readers of one archive at a time: each thread that extracts it is one. */
+/** The most readers of one archive at a time. Each thread that extracts the archive is a reader. */
 const readersMax = 2;
 /** How many of the last segments are remembered. A read is in order if the segment before it is remembered. */
 const recentMax = 16;

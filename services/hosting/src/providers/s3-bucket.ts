@@ -45,7 +45,7 @@ export interface S3Place {
 
 /** An attempt fails after this time without a byte. A healthy storage answers within seconds. */
 const idleMs = 30_000;
-/** Twice the number of objects that are moved at once. */
+/** The most connections to the storage. Further calls wait for a free connection. */
 const socketsMax = 32;
 
 export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {
@@ -232,7 +232,7 @@ export async function readObjectBody(
   const bytes = declaredBytes === undefined ? null : Buffer.allocUnsafeSlow(declaredBytes);
   const chunks: Buffer[] = [];
   const filled = await hear(body, { bytesMax: declaredBytes ?? bytesMax, signal }, (chunk, at) => {
-    // A body of known length fills a single buffer, because only that can be moved to a thread.
+    // A body of known length fills a single buffer, because only a whole buffer can be moved to a thread.
     if (bytes === null) chunks.push(chunk);
     else chunk.copy(bytes, at);
   });

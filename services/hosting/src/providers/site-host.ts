@@ -56,7 +56,6 @@ export interface HostedSite {
   vendorPackageId?: string;
 }
 
-/** A site's application. */
 export interface HostedApp {
   /** The number of the application's present process. A restart changes it. */
   generation: number;
@@ -69,7 +68,7 @@ export interface AppRestarted {
   generation: number;
 }
 
-/** An archive: where to read it, and what it must be. */
+/** An archive that can be read, and the values that it must match. */
 export interface ArchiveAtHand {
   source: ArchiveSource;
   archiveId: string;
@@ -79,7 +78,7 @@ export interface ArchiveAtHand {
 /** An archive to stage. `parents` are the archives that it depends on, the full one first; a full archive has none. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
-  /** All by default. With `files` the new release shares the database of the live one. */
+  /** The default is `all`. With `files` the new release shares the database of the live one. */
   contents?: RestoreContents | undefined;
   /** The site that the archives belong to, if it is not the one on which they are staged, as in a drill. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
@@ -122,9 +121,9 @@ export interface Probe {
   isSqlOk: boolean;
   /** False if the database gave no answer in time, or is starting. Then `isSqlOk` tells nothing about the site. */
   isSqlAnswered: boolean;
-  /** The start of the application that has answered, as a number. Null if no application answered. */
+  /** The `generation` of the application that has answered. Null if no application answered. */
   appGeneration: number | null;
-  /** For the log. */
+  /** Details for the log. */
   detail: string;
 }
 
@@ -152,13 +151,13 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   readonly readsOnce: boolean;
   /**
    * Makes folder, role, database and an empty first release. Resolves with the site as it is then served. SiteHostError
-   * `database_not_offered`.
+   * `domain_taken`, `database_not_offered`.
    */
   create(site: SiteRef, wanted: SiteToCreate, call: FencedCall): Promise<HostedSite>;
   /** Stops serving and removes everything. A missing site is no error. */
   destroy(site: SiteRef, call: FencedCall): Promise<void>;
   /**
-   * Packs files and database of one release into one archive, each as a snapshot, while the site serves. SiteHostError
+   * Packs files and database of one release into one archive, while the site serves. SiteHostError
    * `content_not_packed`.
    */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
@@ -173,7 +172,10 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
     archive: ArchiveToStage,
     call: FencedCallWithProgress,
   ): Promise<StagedRelease>;
-  /** Makes new requests and database sessions wait, and ends the running ones. Ends by itself after `ttlMs`. */
+  /**
+   * Closes the site to new requests of visitors. Ends by itself after `ttlMs`. What happens to running requests and to
+   * database sessions depends on the host.
+   */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
   /**

@@ -1,6 +1,6 @@
 /**
- * Backs up and restores real and generated trees on a local host and on a host over ssh. As root the trees have devices
- * and foreign owners.
+ * Backs up and restores trees of files on a local host and on a host over ssh: paths of every kind, the files of real
+ * programs, and random trees. If the test runs as root, the trees also have devices and foreign owners.
  *
  * @tier long
  * @processes
@@ -93,8 +93,8 @@ suite(`the site host %s${missing}`, (name, open) => {
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // As root, a host over ssh restores everything. Otherwise GNU tar writes in a user namespace that has only the
-  // account of the owner, hence the list for another account.
+  // A host over ssh restores everything if it runs as root. Otherwise GNU tar writes in a user namespace that has only
+  // the account of the owner, so it cannot restore an access list for another account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [

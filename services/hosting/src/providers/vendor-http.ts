@@ -48,8 +48,8 @@ interface VendorCall<Answer> {
 
 export interface VendorHttp {
   /**
-   * Repeats a read twice if it fails for a transient reason, and never a change. Rejects with {@link VendorError}, or
-   * with the reason of the caller's abort.
+   * Repeats a read at most twice if it fails for a transient reason. Never repeats a change. Rejects with {@link
+   * VendorError}, or with the reason of the caller's abort.
    */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
   /** The HTTP status of a page outside the API; 0 without an answer. */

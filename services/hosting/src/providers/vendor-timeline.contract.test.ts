@@ -6,7 +6,7 @@ import type { VendorTimeline } from './vendor-timeline';
 import { twentyiTimeline } from './vendor-timeline.twentyi';
 import type { VendorItem, VendorItemRef, VendorListing } from './vendor-timeline.types';
 
-/** Every driver must pass these tests. A new one needs only a line here. */
+/** Every driver must pass these tests. A new driver needs only a line here. */
 const drivers: Array<[name: string, open: (http: VendorHttp) => VendorTimeline]> = [['twentyi', twentyiTimeline]];
 const web: VendorItemRef = { scope: 'web', id: '' };
 

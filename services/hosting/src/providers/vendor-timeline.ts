@@ -19,15 +19,15 @@ export interface VendorRestore {
   isBeside: boolean;
 }
 
-/** For requests: only reads. Rejects with {@link VendorError}. */
+/** The access of requests, which only read. Rejects with {@link VendorError}. */
 export interface VendorTimelineReader {
   /** Null if the vendor knows no such package. */
   read(packageId: string, signal?: AbortSignal): Promise<VendorListing | null>;
 }
 
 /**
- * For workflow steps: changes packages. The vendor takes no idempotency key, so after VendorError `unknown` a caller
- * looks for the job of its request before it sends anything again.
+ * The access of workflow steps, which change packages. The vendor takes no idempotency key, so after VendorError
+ * `unknown` a caller looks for the job of its request before it sends anything again.
  */
 export interface VendorTimeline extends VendorTimelineReader {
   /**
@@ -65,7 +65,7 @@ export type VendorFault =
 /** `message` is for the log: no text of the vendor reaches a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
-  /** The seconds that the vendor asked to wait, within Drydock's own limits. */
+  /** The seconds to wait before another call: as the vendor asked, within limits, or else Drydock's own choice. */
   readonly retryAfterSeconds: number;
 
   constructor(fault: VendorFault, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {

@@ -15,7 +15,6 @@ const attemptsMax = 3;
  */
 export const slotMinute = (siteId: string): number => Number.parseInt(siteId.slice(-6), 16) % nightMinutes;
 
-/** The beginning of the latest slot of the site. */
 export function lastSlot(siteId: string, now: Date): Date {
   const midnight = Math.floor(now.getTime() / dayMs) * dayMs;
   const today = midnight + slotMinute(siteId) * minuteMs;
@@ -36,7 +35,7 @@ export interface SiteOfTheNight {
 export interface NightlyDecision {
   /**
    * Whether a backup is begun now: all backups since the latest slot of the site have failed, and the site is ready,
-   * free, and has attempts left. The slot may be long past, because no worker may have run then.
+   * free, and has attempts left. The slot may be hours past, if no worker ran at that time.
    */
   isDue: boolean;
   /** The time at which `sweep_backups` next considers the site. */

@@ -14,7 +14,7 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
   return new Set(rows.flatMap(({ resourceKey }) => siteOf.get(resourceKey) ?? []));
 }
 
-/** How many sites one transaction takes. A request for one of them waits until it has begun all their backups. */
+/** How many sites one transaction takes. A request for one of them waits until the transaction ends. */
 export const pageSites = 25;
 /** How far back scheduled backups are read: longer than from one slot of a site to the next. */
 const lookBackMs = 48 * 3_600_000;
@@ -93,7 +93,7 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 }
 
 /**
- * Marks a page of completed backups past their retention as expired, the earliest end first. The last backup of a
+ * Marks a page of completed backups past their retention as expired, the earliest expiry first. The last backup of a
  * deleted site stays while the site can be restored; the purge removes it. Resolves with the position from which the
  * next call goes on, so that backups that stay do not come up again; null at the end.
  */

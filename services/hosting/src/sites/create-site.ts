@@ -13,8 +13,8 @@ import { onSite, ownerOf, sitePath } from './site.types';
 import { hostUnavailable, viewSite } from './site-record';
 
 /**
- * Whether the installation offers the platform in this mode. Vendors and ssh hosts are configured for each mode, so
- * that the sandbox never reaches a live one.
+ * Whether the installation offers the platform in this mode. Vendors and ssh hosts are configured separately for each
+ * mode, so that sandbox sites never reach a live vendor or host.
  */
 export function offersPlatform(
   { siteHosts, sshModes, vendorTimelines }: HandlerContext,
@@ -27,8 +27,8 @@ export function offersPlatform(
 }
 
 /**
- * Whether a site of the platform can have this database. Null: the default of the platform. The site agent always has
- * Postgres, so for Postgres it is not asked.
+ * Whether a site of the platform can have this database. Null means the platform's default. The site agent always has
+ * Postgres, so it is not asked about Postgres.
  */
 async function offersDatabase(
   { siteHosts }: HandlerContext,
@@ -53,7 +53,7 @@ async function assertOffersDatabase(
 
 /**
  * Whether a host has the programs of the database of a deleted site. True if the host does not answer, because the
- * restore waits for it.
+ * restore then waits for the host.
  */
 export const mayOfferDatabase = (
   context: HandlerContext,

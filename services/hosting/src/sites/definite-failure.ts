@@ -39,7 +39,7 @@ function reasonOf(error: unknown): FailureReason | undefined {
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** The failure for a refusal by the host that is not about an archive. Undefined for any other error. */
+/** The failure for a host's refusal that any workflow may meet, such as a taken domain. Undefined for other errors. */
 function failureOfHost(error: unknown): StepFailure | undefined {
   if (!(error instanceof SiteHostError)) return undefined;
   const told = { internal: String(error), cause: error };
@@ -64,7 +64,7 @@ export function definitely<T>(work: Promise<T>): Promise<T> {
 
 const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });
 
-/** Ends the workflow if a rule of the request, applied again by a step, now refuses. */
+/** Ends the workflow if a step has applied the request's rule again and the rule now refuses. */
 export function assertStillAllowed(refusal: Refusal | null): void {
   if (refusal !== null) throw failureOf(refusal);
 }

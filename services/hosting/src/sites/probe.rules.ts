@@ -6,8 +6,8 @@ interface Answer {
 }
 
 /**
- * The site's answer when a backup of it was taken. A field is null if there was no answer, or if answers were not
- * recorded yet.
+ * The site's answer when a backup of it was taken. A field is null if there was no answer, or if the backup is older
+ * than the recording of answers.
  */
 export interface RecordedAnswer {
   httpStatus: number | null;
@@ -28,8 +28,8 @@ export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAn
 });
 
 /**
- * The parts that answer worse after a restore than the record allows. A part that failed when the backup was taken may
- * fail again, the other must work. Both must answer.
+ * The parts of a restored site, HTTP and SQL, that answer worse than the record allows. A part that failed when the
+ * backup was taken may fail again, but it must answer. Any other part must work.
  */
 export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: RecordedAnswer): Array<'HTTP' | 'SQL'> {
   const isPageAllowed = isGoodPage(probe.httpStatus) || (probe.httpStatus >= 500 && failedHttp(recorded));
@@ -39,7 +39,7 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
 
 /**
  * Whether the answer may be transient. A 503 may come from a busy host. It counts as the site's own answer if the
- * recorded one is a server error.
+ * recorded answer is a server error.
  */
 export const mayBeTransient = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
   httpStatus === 503 && !failedHttp(recorded);
@@ -47,8 +47,8 @@ export const mayBeTransient = ({ httpStatus }: Answer, recorded: RecordedAnswer)
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
 /**
- * The answer to expect of a restore of only the files. The database stays, so SQL must answer as in `before`. The page
- * may fail if it failed in `before` or in `recorded`.
+ * The answer to expect after a restore of only the files. The database stays, so SQL must answer as in `before`. The
+ * page may fail if it failed in `before` or in `recorded`.
  */
 export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer): RecordedAnswer => ({
   httpStatus: (failedHttp(before) ? before : recorded).httpStatus,

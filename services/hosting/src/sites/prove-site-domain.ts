@@ -31,13 +31,13 @@ const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: 
 interface Shown {
   /** Whether the site has proven its domain already. */
   isProven: boolean;
-  /** The site that holds the domain but does not show its proof any more. Null if there is none. */
+  /** The site that had proven the domain, but whose proof the domain no longer shows. Null if there is none. */
   formerSiteId: string | null;
 }
 
 /**
- * Gives the domain to the site if its proof is shown. Another site that holds the domain keeps it as long as it shows
- * its own proof.
+ * Gives the domain to the site if the domain shows the proof of the site's organisation. Another site that has proven
+ * the domain keeps it as long as the domain also shows the proof of that site's organisation.
  */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({

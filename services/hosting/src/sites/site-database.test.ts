@@ -23,7 +23,7 @@ import { databaseOf } from './site.rules';
 
 const owner = callerOf();
 const silent = `http://${nowhere}`;
-/** No test connects to it, because no worker runs. */
+/** No test connects to this host, because no worker runs. */
 const sshHost = {
   host: '127.0.0.1',
   user: 'sites',
@@ -75,7 +75,7 @@ async function apiWith(environment: Record<string, string>): Promise<ServiceApi>
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
-/** The code of the preflight, and the status and the code of the restore itself. */
+/** Asks to restore a deleted site. Resolves with the code of the preflight, and status and code of the restore. */
 async function revive(
   api: ServiceApi,
   database: SiteDatabase,

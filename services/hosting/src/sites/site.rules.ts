@@ -70,7 +70,8 @@ export function databaseOf({
 }
 
 /**
- * How many days backups of a site are kept: those of its plan, up to the maximum of the platform (interface.md 8.2).
+ * How many days the backups of a site are kept: as many as its plan has, but at most `retentionDaysMax` (interface.md
+ * 8.2).
  */
 export const retentionDaysOf = (site: { backupRetentionDays: number }): number =>
   Math.min(site.backupRetentionDays, retentionDaysMax);

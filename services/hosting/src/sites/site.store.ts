@@ -41,7 +41,7 @@ type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null }
 
 /**
  * Resolves with null if another site in this mode holds the domain. A site of another organisation counts only if both
- * have proven it.
+ * sites have proven the domain.
  */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
   // A violation of the index would abort the transaction, in which the refusal is stored too. Hence ON CONFLICT DO
@@ -65,7 +65,7 @@ export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Si
   return row === null ? null : toSite(row);
 }
 
-/** The caller holds the lock of the row. */
+/** Changes the name and the metadata. The caller has locked the row. */
 export async function describeSite(
   tx: Tx,
   siteId: string,
@@ -125,8 +125,7 @@ export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint
 }
 
 /**
- * The time since which the organisation has proven that it controls the domain of the site. Null if it has only claimed
- * it.
+ * The time at which the organisation proved that it controls the domain of the site. Null if it only claims the domain.
  */
 export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | null> {
   const { domainProvenAt } = await tx.site.findUniqueOrThrow({
@@ -136,7 +135,7 @@ export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | n
   return domainProvenAt;
 }
 
-/** The site that has proven the domain, of any organisation. */
+/** The site, of any organisation, that has proven the domain. */
 export const findProvenHolder = (
   tx: Reader,
   mode: Mode,
@@ -152,7 +151,7 @@ interface Taking {
   mode: Mode;
   domain: string;
   provenAt: Date;
-  /** The site that loses the domain, because it does not show its proof any more. Null if no site had it. */
+  /** The site that loses the domain, because the domain no longer shows its proof. Null if no site had proven it. */
   formerSiteId: string | null;
 }
 
@@ -167,7 +166,7 @@ export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, forme
   return true;
 }
 
-/** Domains that other sites hold, so that a deleted site may not get them back. */
+/** The domains that sites hold now. `isHeld` decides by them whether a deleted site may have its domain back. */
 export interface HeldDomains {
   /** Domains of sites of the same organisation. */
   own: ReadonlySet<string>;
@@ -197,7 +196,7 @@ export async function listHeldDomains(
 
 /**
  * Whether a deleted site cannot have its domain back. The proof of another organisation counts only against a site that
- * had proven the domain too: whoever merely claimed it must not learn that its real owner is a customer.
+ * had proven the domain too. An organisation that merely claimed a domain must not learn that its owner is a customer.
  */
 export const isHeld = (
   { own, proven }: HeldDomains,

@@ -22,7 +22,7 @@ export const platformOrgId = '00000000-0000-0000-0000-000000000000';
 
 export const platformSubject = { type: 'platform', id: platformOrgId } as const;
 
-/** Workflows with the same key exclude each other, so each mode has at most one unfinished workflow of a kind. */
+/** Workflows with the same key exclude each other, so a kind has at most one unfinished workflow in each mode. */
 export const platformResourceKey = (kind: string, mode: string): string => `platform:${mode}:${kind}`;
 
 /** The organisation and the mode that a look-up is limited to. */

@@ -1,5 +1,5 @@
 /**
- * Kills a worker in each step of a site over ssh.
+ * Kills a worker in each step of a backup and a restore of a site over ssh.
  *
  * @tier long
  * @processes

@@ -1,5 +1,5 @@
 /**
- * Runs workers and sites on a host over ssh.
+ * Runs workflows on sites whose host is reached over ssh.
  *
  * @tier long
  * @processes

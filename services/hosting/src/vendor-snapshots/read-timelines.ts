@@ -91,14 +91,15 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * How long a request reads the listing: `before` it accepts, and `after`, for its answer. `after` fits into `settleMs`
- * of perform.ts with the wait for a worker. All three together are less than `answerWithinMs` of packages/service.
+ * How long a request may read the listing: `before` it is accepted, and `after` the vendor has accepted, for the
+ * answer. Between the two it waits for `startDecidedMs`. The sum of the three is less than `answerWithinMs` of
+ * packages/service.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 
 /**
- * The live listing of the package of the site. Throws `no_vendor_package`, and 503 if the vendor has not answered when
- * `signal` aborts.
+ * The live listing of the package of the site. Throws `no_vendor_package`, and 503 if the vendor fails or has not
+ * answered when `signal` aborts.
  */
 export async function readTimelines(context: HandlerContext, site: Site, signal?: AbortSignal): Promise<Timelines> {
   const packageId = await findVendorPackageId(context.database.pool, site);

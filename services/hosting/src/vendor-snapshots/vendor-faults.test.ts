@@ -1,5 +1,5 @@
 /**
- * Causes faults of the vendor, each for a request of its own. Some last as long as a request waits.
+ * Causes faults of the vendor, each for a request of its own. Some faults last as long as a request waits.
  *
  * @tier long
  * @processes
@@ -166,7 +166,7 @@ it.each([
     await world.vendor.fault({ path: 'timelineBackup$', times: 9, answer: { kind: 'silence' } });
     const answered = await restore(world, siteId, { scope: 'web', timestamp });
     expect(answered.status).toBe(status);
-    // The wait of the caller is limited because a read takes 4 s at most, in up to three attempts.
+    // An attempt to read the listing takes 4 s at most, so few attempts mean a short wait.
     expect((await listingsAsked(packageId)) - before).toBeLessThanOrEqual(asked);
     await world.vendor.clearFaults();
     if (status === 202) await atRest(world, siteId);
@@ -288,7 +288,7 @@ it.each(['at once', 'when it is too late to send'] as const)(
     const asked = restoreWeb(siteId);
     await killed;
     rmSync(faults, { recursive: true });
-    // Far in the future, because the next worker may start late.
+    // The deadline is far in the future, because the next worker may start late.
     await sendBy(siteId, new Date(Date.now() + 3_600_000));
     const moment = await takeMoment(world.api.postgres.adminUrl);
     worker = world.spawnWorker();

@@ -24,7 +24,9 @@ function waitOutOutage(error: unknown): never {
   throw error;
 }
 
-/** The input of every request to the vendor. After `sendBy`, by the clock of Postgres, it is not sent any more. */
+/**
+ * The input of every request to the vendor. After `sendBy`, by the clock of Postgres, the request is not sent any more.
+ */
 export const vendorOrderInput = {
   packageId: z.string(),
   scope: vendorScopeSchema,
@@ -38,9 +40,9 @@ type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 export interface OrderPlan {
   /** The name for a mailbox beside the original, without `temp-`. */
   name: string;
-  /** The jobs that the timeline had before. Any other job may have come of the request. */
+  /** The jobs that the timeline had before the request. Any other job may have come of it. */
   jobsBefore: string[];
-  /** Both are true only for sandbox sites whose names ask for a failing or a slow restore. */
+  /** The two flags are true only for a sandbox site whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
@@ -164,7 +166,9 @@ async function watchForJob(
 /** A job takes minutes. After this time the step frees its place in the worker, and goes on later. */
 const watchedMs = 20_000;
 
-/** Resolves when the job has ended. Ends the workflow with `failureCode` if the vendor says that it has failed. */
+/**
+ * Resolves when the job has finished. Ends the workflow with `failureCode` if the vendor says that the job has failed.
+ */
 export async function followOrder(
   context: WorkContext,
   step: StepContext<OrderInput, unknown>,

@@ -6,14 +6,12 @@ export interface VendorWish {
   scope: VendorScope;
   /** '' if none was named. */
   itemId: string;
-  /** The restore point's handle. */
   handle: string;
   /** Whether a mailbox beside the original is made. */
   isBeside: boolean;
 }
 
 export interface VendorWorld {
-  /** The vendor's present listing. */
   listing: VendorListing;
   unfinished: UnfinishedWorkflow | null;
 }
@@ -72,7 +70,6 @@ export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Ref
   );
 }
 
-/** The reason why no snapshot may be taken. */
 export function refuseVendorSnapshot(
   { listing, unfinished }: VendorWorld,
   wish: Pick<VendorWish, 'scope' | 'itemId'>,
@@ -80,13 +77,14 @@ export function refuseVendorSnapshot(
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // Only a database must be listed. The vendor lists no website without a restore point, but takes its first snapshot.
+  // Only a database must be listed. The vendor does not list a website that has no restore point yet, but takes its
+  // first snapshot.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;
   return scope !== 'mailbox' && listing.canBackUp ? null : { code: 'snapshot_unavailable' };
 }
 
-/** A job was begun outside Drydock. It has no workflow that the refusal could name. */
+/** The rule about workflows is applied first, so this job was begun outside Drydock and has no workflow to name. */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

@@ -6,7 +6,6 @@ import { sitePath } from '../sites/site.types';
 import { followOrder, recheckOrder, sendOrder, vendorOrderInput } from './vendor-order.steps';
 import { refuseVendorSnapshot } from './vendor-snapshot.rules';
 
-/** Has the vendor take a snapshot, and follows its job to the end. */
 export const vendorTakeSnapshotWorkflow = defineWorkflow({
   kind: 'vendor_take_snapshot',
   input: z.strictObject(vendorOrderInput),

@@ -51,7 +51,7 @@ export function buildTree(directory: string, paths: readonly PathToMake[], accou
   giveAttributes(directory, paths);
   for (const { path, type, mode } of [...paths].reverse()) {
     if (mode === undefined || type === 'link') continue;
-    // The test must be able to read the path even as an ordinary user.
+    // A test that runs as an ordinary user must be able to read the path.
     chmodSync(at(path), isRoot ? mode : mode | (type === 'folder' ? 0o500 : 0o400));
   }
   giveAccessLists(directory, paths, account ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });

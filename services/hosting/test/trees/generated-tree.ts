@@ -72,8 +72,8 @@ const target = fc.oneof(
 );
 
 /**
- * A path below the folders made so far. `into` chooses the folder as a share of all folders made so far, so that the
- * choice stays valid when the tree shrinks.
+ * A path below the folders made so far. `into` chooses the folder: 0.5 is the one in the middle of the list. As a share
+ * the choice stays valid when fast-check shrinks the tree.
  */
 interface Planted {
   into: number;

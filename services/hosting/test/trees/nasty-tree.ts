@@ -158,7 +158,7 @@ const attributes: PathToMake[] = [
   file('attributes/caf\xe9\n', { attributes: [['user.of-nasty-name', Buffer.from('x')]] }),
 ];
 
-/** The lists name only the account of the site, because any other may be a different one on another host. */
+/** The lists name only the account of the site. Any other id may belong to another account on the next host. */
 const accessLists: PathToMake[] = [
   file('lists/named', { mode: 0o640, accessList: 'u:{uid}:rwx,g:{gid}:r' }),
   file('lists/masked', { mode: 0o640, accessList: 'u:{uid}:rwx,m::r' }),
@@ -178,7 +178,7 @@ const folders: PathToMake[] = [
   ...Array.from({ length: 500 }, (_, at) => file(`many/${at}`, { content: '' })),
 ];
 
-/** Many programs leave these out. */
+/** Many backup programs leave these out. */
 const special: PathToMake[] = [
   { path: 'special/fifo', type: 'fifo', mode: 0o622, mtime: '900000000.5' },
   hard('special/fifo-too', 'special/fifo'),
@@ -199,7 +199,7 @@ const ofRoot: PathToMake[] = [
   link('owners/link', 'user', { owner: { uid: 33, gid: 0 } }),
 ];
 
-/** About 160 kinds of paths. `top` is the folder in which they are made, because some links contain its path. */
+/** Paths of every kind. `top` must be the folder in which they will be made, because some links contain its path. */
 export function nastyTree(top: string): PathToMake[] {
   return [
     folder('.', {

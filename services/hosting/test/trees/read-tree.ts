@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 
 /*
- * Reads all properties of every path of a tree by find, sha256sum, getfattr and getfacl: Drydock's own code may be
- * blind to what it loses. Each character of a name stands for one byte.
+ * Reads all properties of every path of a tree by find, sha256sum, getfattr and getfacl, because Drydock's own code may
+ * be blind to what it loses. Each character of a name stands for one byte.
  */
 
 /** The properties of one path that a restore must bring back. */
@@ -14,11 +14,11 @@ export interface TreeFacts {
   owner: string;
   /** The mtime, with nanoseconds. */
   mtime: string;
-  /** Set for links only. */
+  /** The target of a link; '' for any other path. */
   target: string;
-  /** For a file with several names the first of them in order; otherwise ''. */
+  /** The first name, in order, of a file with several names; '' for any other path. */
   sameAs: string;
-  /** Set for files only. */
+  /** The size and the SHA-256 of a file; '' for any other path. */
   content: string;
   attributes: string;
   accessList: string;

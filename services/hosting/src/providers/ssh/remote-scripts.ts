@@ -2,7 +2,7 @@
  * The beginning of every script on the host. The text is constant: data of a site reaches a script only as "$1" and the
  * like, never as code. Secrets come by stdin and reach programs by the environment, which only the same account can
  * read, so no list of processes shows them. The first line of stdin is the password of the administrator of the
- * database. Exit codes 90 to 96 are permanent refusals (run-on-site.ts).
+ * database. Exit codes 90 to 96 tell why a script refuses (`remoteFailure` in run-on-site.ts).
  */
 const remotePrelude = String.raw`
 set -eu
@@ -347,7 +347,7 @@ discard "$site/releases/$release"
 
 export type RemoteScript = keyof typeof scripts;
 
-/** The scripts that move every byte of a site. The others take a moment. */
+/** The scripts that move every byte of a site, or wait until all of them are on the disk. The others take a moment. */
 export const movingScripts: ReadonlySet<RemoteScript> = new Set([
   'readFiles',
   'readDatabase',

@@ -21,7 +21,7 @@ function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   return { signal: controller.signal, heard: () => void timer.refresh(), end: () => clearTimeout(timer) };
 }
 
-/** The exit codes of the scripts that mean a permanent refusal. */
+/** The exit codes with which the scripts refuse. {@link remoteFailure} decides whether 95 and 96 are permanent. */
 const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
   90: 'stale_fence',
   91: 'moved',
@@ -92,7 +92,6 @@ export interface RemoteCall {
   /** After this time without a byte in either direction the host counts as hanging. */
   silenceMs: number;
   signal?: AbortSignal | undefined;
-  /** Gets each line of stderr. */
   onErrorLine?: (line: string) => void;
 }
 
@@ -200,7 +199,7 @@ async function* outputOf(
   }
 }
 
-/** Resolves with the end of a command's output. @throws the errors of {@link streamRemote} */
+/** Resolves with a command's output, cut to its last million characters. @throws the errors of {@link streamRemote} */
 export async function runRemote(connection: SshConnection, call: RemoteCall): Promise<string> {
   let output = '';
   for await (const piece of streamRemote(connection, call))
@@ -252,7 +251,7 @@ const word = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 const fencePattern = /^\d{1,18}$/;
 
 /**
- * In seconds. After `total` the host ends a script, after `silence` without a byte this process gives up. `silence` is
+ * In seconds. After `total` the host ends a script. After `silence` without a byte this process gives up. `silence` is
  * long where data moves, because a database builds a large index without any output.
  */
 const limits = { short: { total: 60, silence: 75 }, moving: { total: 6 * 3_600, silence: 1_800 } } as const;
@@ -262,7 +261,7 @@ function requireWord(value: string, what: string): string {
   return value;
 }
 
-/** 112 bits, so that a name with its prefix has at most the 32 characters that MySQL allows for a user. */
+/** 112 bits in hex, so that the name of a role fits into the 32 characters that MySQL allows for a user. */
 const hashOf = (...parts: readonly string[]): string =>
   createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
 

@@ -28,8 +28,8 @@ import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './run-o
 import type { SshArchiveTools } from './ssh-connection';
 
 /**
- * An archive has two roots of one stream each: the output of a program on the host. The path of a stream tells which
- * program has written it.
+ * An archive of a site over ssh has two roots, files and database. Each root has one stream, which is the output of a
+ * program on the host. The path of the stream tells which program has written it.
  */
 const filesStream = { root: 'files', path: 'files.tar' } as const;
 
@@ -152,7 +152,7 @@ async function* contentOf(
 
 /**
  * GNU tar creates a file with its final mode before it sets its attributes. So an account that is not root cannot
- * restore the attributes of a read-only file.
+ * restore the attributes of a read-only file. If tar fails with this message, the files are written again as `owner`.
  */
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 

@@ -152,7 +152,7 @@ export class SshConnection {
 
 type Done = (error: Error | undefined, channel: ClientChannel) => void;
 
-/** Closes a channel that opens after the abort. */
+/** Rejects as soon as `signal` is aborted. Closes a channel that opens only after the abort. */
 function untilAborted<T extends Duplex>(opening: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason);

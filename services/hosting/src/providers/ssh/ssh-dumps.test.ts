@@ -1,5 +1,5 @@
 /**
- * Runs hosts over ssh, one for each database server.
+ * Stages harmful and damaged dumps on hosts over ssh, one for each database server.
  *
  * @tier long
  * @processes
