@@ -74,7 +74,7 @@ export function createReplayMemory(options: {
       const [, signer = '', digits] = tokenIdForm.exec(jti) ?? [];
       if (digits === undefined) return 'no id of ours';
       const number = Number(digits);
-      // The name includes the issuer, so that the holder of one secret cannot use up the numbers of another.
+      // The name includes the issuer, so that one issuer cannot use up the numbers of another.
       const name = `${iss} ${signer}`;
       const window = windows.get(name) ?? open(name, number, nowSeconds);
       if (window === undefined) return 'too many signers';

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Answers input that could not be parsed as a request, and closes the connection. */
+/** Answers a client whose request cannot be parsed or comes too slowly, and closes the connection. */
 type Refuse = (error: NodeJS.ErrnoException, socket: Socket) => void;
 
 const statusLines: Readonly<Record<string, string>> = {

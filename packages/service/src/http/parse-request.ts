@@ -43,7 +43,7 @@ function fieldsOf(issue: Issue, input: unknown, pointer: (path: readonly Propert
   return [{ pointer: pointer(issue.path), code: issue.code, detail: issue.message }];
 }
 
-/** The errors for each field, in the contract's words. They never contain the value that was sent. */
+/** The errors for each field, in the contract's words. They never contain the value of a field. */
 function fieldIssues(error: z.ZodError, input: unknown, place: 'body' | 'query'): ProblemField[] {
   const pointer = place === 'body' ? bodyPointer : queryPointer;
   return error.issues.flatMap((issue) => fieldsOf(issue, input, pointer)).slice(0, issuesMax);
@@ -127,7 +127,7 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
       given[name] = value;
     }
   }
-  // The query is copied to a plain object, because zod recognises records by their prototype.
+  // `given` has no prototype, and the schema gets an ordinary object.
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;

@@ -34,7 +34,7 @@ export interface ServiceOptions<Tx> {
   ready: ReadyChecks;
   idempotency?: Partial<IdempotencyLimits>;
   streams?: Partial<StreamLimits>;
-  /** Milliseconds after which every request is answered. The gateway waits longer. */
+  /** Milliseconds after which a request is answered even if its handler has not ended. The gateway waits longer. */
   answerWithinMs?: number;
   /** Called after each commit of a request that changes something. It must not throw. */
   changed?: () => void;
@@ -122,7 +122,7 @@ function createApp(): Express {
 }
 
 function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
-  // Probes come every second, and are neither logged nor counted.
+  // Probes come every second. Only their failures are logged, and none is counted.
   const quiet: ExchangeKit = { ...kit, traces: undefined, log: kit.log.child({}, { level: 'warn' }) };
   app.get('/healthz', (request, response) =>
     runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()),

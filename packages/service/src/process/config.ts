@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { secretsForm } from './secrets';
 
 /**
- * The settings of a process, with one zod schema for each environment variable. `.meta({ description })` tells its
- * purpose; `.meta({ secret: true })` hides its default.
+ * The settings of a process, with one zod schema for each environment variable. `.meta({ description })` tells what the
+ * variable is for; `.meta({ secret: true })` hides its default.
  */
 export type ConfigShape = Record<string, z.ZodType>;
 export type ConfigOf<Shape extends ConfigShape> = z.infer<z.ZodObject<Shape>>;
@@ -176,9 +176,9 @@ export const apiFields = drainField(
 );
 
 /**
- * The reason for the limit of the lease. The site agent freezes a site for 45 s at a switch (`switchFreezeMs`), so that
- * nobody sees a release that was not probed. If the worker dies during the freeze, another worker has to continue the
- * switch before the freeze ends.
+ * The reason for the limits of the lease and the sweep. The site agent freezes a site for 45 s at a switch
+ * (`switchFreezeMs`), so that nobody sees a release that was not probed. If the worker dies during the freeze, another
+ * worker has to continue the switch before the freeze ends.
  */
 const takeoverReason =
   'a switch freezes its site for 45 s, and within them another worker has to take over from one that died';

@@ -55,8 +55,8 @@ export const beginTraces = (): RequestTraces | undefined => running?.beginTraces
 export const continueTraces = (): ContinuedTraces | undefined => running?.continueTraces();
 
 /**
- * Sends held spans, for at most 2 s, because a dead collector must not delay the exit. It is the last phase of a
- * shutdown.
+ * Sends the spans that are still to be sent, for at most 2 s, because a dead collector must not delay the exit. It is
+ * the last phase of a shutdown.
  */
 export const stopTelemetry = async (): Promise<void> => {
   await running?.stop();

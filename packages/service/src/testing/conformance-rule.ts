@@ -24,8 +24,8 @@ export interface ConformanceWorld {
    */
   strangers: readonly Caller[];
   /**
-   * Makes a caller with every permission, of an organisation that has no records yet. By default the service does not
-   * know the organisation.
+   * Makes a caller with every permission, of an organisation that has no records yet. Without this function, checks use
+   * an organisation that the service does not know.
    */
   newOwner?(): Promise<Caller>;
   /** Makes new records for `caller`, in a state in which the operation succeeds. */

@@ -52,7 +52,10 @@ export const conformanceChecks = (service: EndpointDefinition['service']): Check
     ),
   );
 
-/** The first parameter of the path, its refusal, and ids that name nothing. Undefined if the path has no parameter. */
+/**
+ * The first parameter of the path, its refusal, and ids that name nothing. Undefined if the path has no parameter, or
+ * if that parameter is not the id of a record.
+ */
 function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: string; missing: string[] } | undefined {
   const [name] = parametersOf(endpoint);
   const parameter = name === undefined ? undefined : endpoint.params?.[name];

@@ -1,4 +1,3 @@
-/** An item of a list. */
 export type Item = Readonly<Record<string, unknown>>;
 type FilterCase = [value: string, isMeant: (item: Item) => boolean];
 

@@ -117,7 +117,7 @@ export class HostedDatabase {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
   }
 
-  /** Starts the endpoint and the instances that the record names. */
+  /** Starts the endpoint, the serving instance, and both instances of an upgrade or a restore that has not finished. */
   async open(): Promise<void> {
     const { upgrade } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];

@@ -13,7 +13,6 @@ export const installedMajors = async (): Promise<Major[]> => [
   ...(await installedMysqlMajors()),
 ];
 
-/** The engine that runs the instances of a major. */
 export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgres' ? postgresEngine : mysqlEngine);
 
 export interface InstanceOptions {
@@ -52,7 +51,6 @@ export class Instance extends KeptServer<RunningServer> {
     this.folder = folder;
   }
 
-  /** Stops the instance and removes its data. */
   async remove(): Promise<void> {
     await this.stop();
     await removeServerFolders(this.folder);

@@ -46,8 +46,8 @@ export interface EndpointOptions {
 }
 
 /**
- * The address of a database. It passes bytes on without reading them, because the engine handles TLS and passwords.
- * While it holds, new sessions wait. Afterwards they reach the instance that then serves.
+ * The address of a database. After a client's greeting it passes bytes on without reading them, because the engine
+ * handles TLS and passwords. While it holds, new sessions wait. Afterwards they reach the instance that then serves.
  */
 export class Endpoint {
   private readonly options: EndpointOptions;

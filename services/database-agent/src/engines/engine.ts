@@ -11,7 +11,7 @@ export interface Purpose {
   size: DatabaseRecord['size'];
   /** The name of the customer's database; null for an instance that is only for a trial. */
   databaseName: string | null;
-  /** Whether the instance was replaced by another one. The customer may then only read in it. */
+  /** Whether the instance was replaced by another one. Its server then starts read-only. */
   isFrozen: boolean;
 }
 
@@ -47,7 +47,6 @@ export interface Moving extends Owner {
 
 /** A session for a snapshot. It is opened in advance, so that taking the snapshot costs one round trip. */
 export interface SnapshotSession {
-  /** Takes the snapshot at this moment. */
   take(): Promise<void>;
   isAlive(): Promise<boolean>;
   close(): Promise<void>;
@@ -95,7 +94,7 @@ export interface Precheck {
   freeBytes: number;
 }
 
-/** Makes the input of the engine's job programs, which process customers' content. */
+/** Makes the input of the engine's job program, which processes customers' content. */
 export interface EngineJobs {
   /** The file of the program for all of these jobs, below `dist`. */
   program: string;

@@ -52,7 +52,7 @@ import { withServer } from './own-database';
  */
 
 // The input of the program. The engine imports only its type. The URLs lead to the database `postgres`, with the
-// superuser's login.
+// superuser's login. Only the `url` of a scratch instance leads to the database that is loaded, with its owner's login.
 const databaseSchema = z.strictObject({ url: z.string(), databaseName: z.string() });
 const moveSchema = z.strictObject({
   oldUrl: z.string(),
@@ -222,10 +222,7 @@ function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDum
   });
 }
 
-/**
- * Loads an archive into the scratch instance, which compares the row counts, and reads one row back as a customer
- * would.
- */
+/** Loads an archive into the scratch instance, compares the row counts, and reads one row back as a customer would. */
 function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const manifest = await loadDatabase({
