@@ -159,8 +159,8 @@ export class TokenRefusal extends Error {
 }
 
 /**
- * Makes the memory of used tokens. It must be made when the process starts, because it refuses tokens that are older
- * than itself.
+ * Makes the memory of used tokens. It must be made when the process starts, because it refuses tokens that were signed
+ * more than 5 s before it was made.
  */
 export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
   createReplayMemory({

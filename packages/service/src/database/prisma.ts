@@ -33,7 +33,7 @@ const transactionLimits = () => ({ maxWait: scaled(1_500), timeout: scaled(10_00
 
 const sqlOf = (client: PrismaSql): Sql => ({
   async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    // Only the query determines the shape of its rows, so the type is written where the SQL is.
+    // The caller states the type of the rows, because only its SQL determines their shape.
     return (await client.$queryRawUnsafe(text, ...values)) as Row[];
   },
 });

@@ -278,8 +278,8 @@ interface IdempotencyPurge {
 const rowsMax = 1_000;
 
 /**
- * Deletes idempotency records that are older than 24 hours, at most {@link rowsMax} in a statement. Every API process
- * runs this purge. If another process was first, it finds no rows.
+ * Deletes idempotency records that are older than 24 hours, at most {@link rowsMax} in a statement. Every process of a
+ * service may run this purge. Two purges at the same time skip each other's rows.
  */
 export function createIdempotencyPurge(
   database: Pick<Database<never>, 'sql'>,

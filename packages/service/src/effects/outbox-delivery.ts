@@ -19,7 +19,10 @@ export interface Outbox<Row extends OutboxRow> {
   entryOf(row: Row): unknown;
   /** SQL that deletes the rows whose seq is in $1. */
   deleteSql: string;
-  /** Called with the time of the oldest undelivered row; null if there is none. */
+  /**
+   * Called with the time of the oldest undelivered row before a batch is sent. Called with null if there is none, and
+   * after a batch was delivered.
+   */
   observe(oldestAt: string | null): void;
 }
 

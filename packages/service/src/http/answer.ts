@@ -109,7 +109,7 @@ export interface AnswerLimits {
 
 /**
  * Resolves with the result of `work`. Rejects after `withinMs` with a 503 that says how far the request has come. Work
- * that has begun continues after the 503, and its answer is stored for its Idempotency-Key.
+ * that has begun continues after the 503. If the request has an Idempotency-Key, its answer is stored.
  */
 export async function answerInTime<T>(
   { service, log, withinMs, isRepeatable }: AnswerLimits,

@@ -45,7 +45,7 @@ const lineOf = (request: IncomingMessage): { method: string; path: string } => (
   path: request.url ?? '',
 });
 
-/** The process that verifies tokens. */
+/** The facts about this process that the verification of a token needs. */
 export interface Verifier {
   /** The name of the service, which is the audience of its tokens. */
   service: string;

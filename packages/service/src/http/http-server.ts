@@ -86,7 +86,7 @@ export function listen(server: Server, port: number, host = '127.0.0.1'): Promis
 }
 
 const idleSweepMs = 50;
-/** Milliseconds for which a silent connection may still send its request while the server closes. */
+/** Milliseconds for which a connection that has sent nothing yet may still send a request while the server closes. */
 const silentGraceMs = 1_000;
 
 /**

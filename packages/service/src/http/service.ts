@@ -28,7 +28,7 @@ export interface ServiceOptions<Tx> {
   /** Endpoints of the service's contract that have no handler yet. They answer 501. */
   unmounted?: readonly EndpointDefinition[];
   database: Database<Tx>;
-  /** The secret that the service shares only with the gateway, in hex. */
+  /** The secrets that the service shares only with the gateway, in hex and separated by commas. */
   tokenSecret: string;
   log: Log;
   ready: ReadyChecks;

@@ -75,7 +75,7 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
   });
 }
 
-/** Whether a developer runs the service. Endpoints may be missing then. */
+/** Whether a developer runs the service. Only then may endpoints be missing. */
 export const isDevelopment = (environment: Environment = process.env): boolean =>
   environment['NODE_ENV'] === 'development';
 
@@ -150,7 +150,10 @@ export const processFields = (serviceName: string) => ({
   DRYDOCK_FAULTS: describe(z.string().optional(), 'Folder of fault tokens; for the chaos tests only'),
 });
 
-/** The settings of commands, which run beside a service's database and need only its URL. */
+/**
+ * The settings that a service shares with its commands. A command works directly on the service's database and needs no
+ * other setting.
+ */
 export const databaseFields = (serviceName: string) => ({
   DATABASE_URL: z
     .url('must be a URL')

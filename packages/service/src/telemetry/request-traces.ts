@@ -194,7 +194,7 @@ export class ForetoldIds implements tracing.IdGenerator {
     return this.random.slice(this.used - digits, this.used);
   }
 
-  /** Runs `work`. The span that it makes at once gets these ids. */
+  /** Runs `work`, which makes one span. The span gets these ids. */
   as<T>(ids: { traceId: string; spanId: string }, work: () => T): T {
     this.foretold = ids;
     try {

@@ -52,9 +52,9 @@ export interface Sampling {
   /** Makes the processor that gets every span. It gives `next` only the spans that are sent. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Must be called in the process in which customers' requests begin. Its spans of such requests are made only after
-   * their sampling was decided, so each of them is sent. In any other process, a read or a delivery without a trace
-   * belongs to no customer's request, and is held.
+   * Must be called in the gateway, where customers' requests begin. There the sampling of a request is decided before
+   * its span is made, so each of these spans is sent. In any other process, a read or a delivery without a trace
+   * belongs to no customer's request, and its spans are held.
    */
   beginsHere(): void;
 }

@@ -11,11 +11,10 @@ import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } fr
 import type { TlsMaterial } from '../on-disk/tls-authority';
 import { engineOf, Instance } from './instance';
 
-/** How long a restarted agent waits for ports that its previous process still holds, in milliseconds. */
+/** How long a restarted agent waits for a port that its previous process still holds, in milliseconds. */
 const portWaitMs = 15_000;
 /**
- * How long a new session waits for a serving instance, in milliseconds. A crashed instance needs less time to restart,
- * and clients wait longer for a connection.
+ * How long a new session waits for a serving instance, in milliseconds. A crashed instance needs less time to restart.
  */
 const holdMs = 20_000;
 
@@ -26,7 +25,6 @@ export interface AgentContext {
   publicHost: string;
   tls: TlsMaterial;
   ports: PortAllocator;
-  /** The accounts that instances run under. */
   accounts: Accounts;
   log: Log;
 }
@@ -110,8 +108,8 @@ export class HostedDatabase {
   }
 
   /**
-   * Whether the upgrade or restore of this id has switched the database, and was then ended or followed by a later one.
-   * Nothing is left to do for it.
+   * Whether the upgrade or restore of this id has switched the database and is no longer the current one. Nothing is
+   * left to do for it.
    */
   isOver(upgradeId: string): boolean {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);

@@ -20,7 +20,10 @@ export interface Start {
   major: Major;
   /** The instance's port on the loopback address. It never changes. */
   port: number;
-  /** The account under which the server runs if the agent is root. Otherwise the server runs in a box. */
+  /**
+   * The account under which the server runs if the agent is root. Otherwise the server runs in a box, if this machine
+   * has boxes.
+   */
   account: number;
   tls: TlsMaterial;
   purpose: Purpose;

@@ -64,7 +64,6 @@ export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
   `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/` +
   `?socketPath=${encodeURIComponent(socketPath)}`;
 
-/** The majors of MariaDB and MySQL whose programs this machine has. */
 export const installedMysqlMajors = async (): Promise<Major[]> => (await listEngines()).map(({ version }) => version);
 
 /** The programs of a major. Throws `major_not_installed`. */
