@@ -165,8 +165,8 @@ async function verifyDump<Result>(
 }
 
 /**
- * The running prechecks by database, major and trial. A second caller shares the running one, because otherwise callers
- * could start any number of scratch instances.
+ * The running prechecks by database, major and trial. A second caller shares the running one. Its own precheck would
+ * replace the scratch instance in which the first one works.
  */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 

@@ -9,7 +9,7 @@ import type { ProblemField } from '@drydock/contracts/platform/problems';
 import { z } from 'zod';
 import { assertJsonContentType, parseJsonBody } from './json-body';
 
-/** The most errors of an answer, because a hostile body may have a thousand wrong fields. */
+/** The most errors about fields in an answer, because a hostile body may have a thousand wrong fields. */
 const issuesMax = 20;
 
 type Issue = z.core.$ZodIssue;
@@ -93,8 +93,8 @@ export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) =
 }
 
 /**
- * Makes the parser of an endpoint's query string. It throws 422 for a parameter that is wrong, repeated or not
- * declared.
+ * Makes the parser of an endpoint's query string. For an endpoint without parameters the parser returns undefined. It
+ * throws 422 for a wrong or repeated parameter, and for an undeclared one unless the endpoint ignores those.
  */
 export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
   if (query !== undefined) {

@@ -110,7 +110,7 @@ export interface RequestSpan {
 /** The path template of a route such as `GET /v1/sites/{siteId}`; undefined for `none`, which stands for no route. */
 export const templateOf = (route: string): string | undefined => route.split(' ')[1];
 
-/** The span of the running request, to which attributes can be added later. Undefined while tracing is off. */
+/** The span of the running request, to which attributes can be added. Undefined if the request has no span. */
 export function currentRequestSpan(): RequestSpan | undefined {
   const span = trace.getActiveSpan();
   if (span === undefined) return undefined;
