@@ -9,9 +9,9 @@ export interface TestDatabase {
   database: Database<pg.PoolClient>;
   pool: pg.Pool;
   url: string;
-  /** The statements so far: the text of each one, and BEGIN for each transaction. */
+  /** The statements of `database.sql` so far: the text of each one, and BEGIN for each transaction. */
   statements: string[];
-  /** Commits the next transaction, and cuts its connection before the client learns of it. */
+  /** Makes the next transaction commit, but reject with the error of a lost connection. */
   loseNextCommit(): void;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ const kitSql = ['idempotency', 'audit'].map((name) =>
 export async function startTestDatabase(...extraSql: string[]): Promise<TestDatabase> {
   const postgres = await testPostgres({ sql: [...kitSql, ...extraSql] });
   const pool = openPool(postgres.url);
-  pool.on('error', () => undefined); // a session that the end of the database ended
+  pool.on('error', () => undefined); // The end of the database ends idle sessions, which then fail.
   const statements: string[] = [];
   const close = async (): Promise<void> => {
     await pool.end();
@@ -56,7 +56,7 @@ function loseCommits(database: Database<pg.PoolClient>) {
   return { database: { ...database, transaction }, loseNextCommit };
 }
 
-/** Wraps the database and records the statements that the database receives. */
+/** Wraps the database and records the statements that are run through `sql`, and each BEGIN. */
 function recording(database: Database<pg.PoolClient>, statements: string[]): Database<pg.PoolClient> {
   return {
     transaction: (work) => {

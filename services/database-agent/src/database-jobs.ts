@@ -26,7 +26,10 @@ import { movingOf, remembering } from './moves/upgrade-changes';
 /** The answer to a comparison after the end of the upgrade, when the instances cannot be compared any more. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
 
-/** The kinds of job of this agent. Jobs work on customers' content, each in a process of its own. */
+/**
+ * The kinds of job of this agent. Jobs work on customers' content. Each runs in a process of its own, except for the
+ * comparison of two MySQL servers.
+ */
 export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobKind> {
   return {
     upgrade: jobKind({
@@ -43,7 +46,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // The stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // A caller that asks again has lost the record of the comparison.
+        // A caller that asks again after the upgrade has finished has lost the result of the comparison.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
@@ -162,8 +165,8 @@ async function verifyDump<Result>(
 }
 
 /**
- * The running prechecks by database, major and trial. A second caller shares the running one, because otherwise callers
- * could start any number of scratch instances.
+ * The running prechecks by database, major and trial. A second caller shares the running one. Its own precheck would
+ * replace the scratch instance in which the first one works.
  */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 

@@ -142,7 +142,6 @@ export function findInstance(
   return { port, dataDir, adminUrl: `postgresql://postgres:${password}@127.0.0.1:${port}/postgres` };
 }
 
-/** The folder of one instance of a database. */
 export const instanceFolder = (host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): string =>
   instanceOf(host, databaseId, which).folder;
 

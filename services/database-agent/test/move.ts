@@ -17,7 +17,7 @@ import { claim, createDatabase, customer, spawnHost, type TestHost } from './hos
 export const upgradeId = 'upgrade-1';
 export const writerPassword = 'the-writer-s-password';
 
-/** Makes a Postgres 16 with a small amount of realistic data. */
+/** Makes a Postgres 16 database with a small amount of realistic data. */
 export async function createFilled(
   client: DatabaseHostClient,
   databaseId: string,
@@ -46,7 +46,7 @@ export const runStage = (
 export const compare = (client: DatabaseHostClient, databaseId: string, fence = 1) =>
   client.compare(databaseId, { jobId: randomUUID(), upgradeId }, claim(fence));
 
-/** Runs all stages before the cutover. */
+/** Prepares the target and runs all stages before the cutover. The offline way also blocks writes. */
 export async function prepareMove(
   client: DatabaseHostClient,
   databaseId: string,

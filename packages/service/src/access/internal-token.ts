@@ -11,8 +11,8 @@ export const systemNowMs = (): number => Date.now();
 
 export const tokenLifetimeSeconds = 30;
 /**
- * The largest difference between the clocks of two machines, in either direction. If the clocks differ by more, every
- * call between the two machines is refused.
+ * How far the clocks of two machines may differ. A token is refused if it was signed further in the future than this.
+ * It is accepted until this long after its end.
  */
 const clockToleranceSeconds = 5;
 /** The longest token that is decoded. A token has about 700 bytes. */
@@ -96,8 +96,7 @@ function bind(
   nowMs: number,
 ): z.infer<typeof internalClaimsSchema> {
   const iat = Math.floor(nowMs / 1000);
-  // One literal, because objects that are spread cost the gateway more than the signature. JSON leaves undefined claims
-  // out.
+  // One literal, because spreading objects costs the gateway more than the signature. JSON leaves undefined claims out.
   return {
     iss: issuer,
     aud: audience,
@@ -114,9 +113,8 @@ function bind(
 }
 
 /**
- * Makes a compact JWT by hand, because every request needs one. jsonwebtoken checks claims before it signs them. The
- * checks cost five times the signature, and these claims do not need them. Tokens are verified by jsonwebtoken, because
- * errors in verification are dangerous.
+ * Makes a compact JWT without jsonwebtoken. That library checks claims before it signs them, which costs five times the
+ * signature and is not needed here. Tokens are verified by jsonwebtoken, because errors in verification are dangerous.
  */
 function sign(kind: TokenKind, key: KeyObject, claims: object): string {
   const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
@@ -140,8 +138,8 @@ export function signRequestToken(
 }
 
 /**
- * A token for an `/internal/` path. The gateway sends such a token to verify a key. A service sends such a token to
- * deliver its audit entries.
+ * A token for a call between two processes of Drydock. The gateway signs one to verify a key, a service to deliver its
+ * audit entries, and the client of an agent for each call.
  */
 export function signInternalToken(
   key: KeyObject,
@@ -152,12 +150,18 @@ export function signInternalToken(
   return sign('internal', key, bind(parties.issuer, parties.audience, bound, nowMs));
 }
 
-/** The reason why a token was refused. It goes only to the log; the caller always gets the same 401. */
+/**
+ * The reason why a token was refused. A service writes it only to its log, and its caller gets the same 401 for every
+ * reason.
+ */
 export class TokenRefusal extends Error {
   override readonly name = 'TokenRefusal';
 }
 
-/** Makes the memory of used tokens. Each process that verifies makes one when it starts. */
+/**
+ * Makes the memory of used tokens. It must be made when the process starts, because it refuses tokens that were signed
+ * more than 5 s before it was made.
+ */
 export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
   createReplayMemory({
     beganSeconds: Math.floor(nowMs / 1000),
@@ -229,7 +233,7 @@ function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSe
 export const verifyRequestToken = (token: string, expected: Expected): RequestClaims =>
   verify('request', requestClaimsSchema, token, expected);
 
-/** The claims of a token for an internal path. Throws {@link TokenRefusal}. */
+/** Verifies a token of {@link signInternalToken} and returns its claims. Throws {@link TokenRefusal}. */
 export const verifyInternalToken = (token: string, expected: Expected): InternalClaims =>
   verify('internal', internalClaimsSchema, token, expected);
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Identifies this process among all that sign with the same secret. */
+/** Identifies this process among all processes that sign with the same secret. */
 const signerId = randomBytes(12).toString('base64url');
 const signed = new Map<string, number>();
 
@@ -30,11 +30,10 @@ interface Window {
    * windowNumbers}.
    */
   bits: Uint32Array;
-  /** The time from which the last token of this signer has expired by every clock. */
+  /** The time from which the last token of this signer has expired, even by a clock that is slow. */
   untilSeconds: number;
 }
 
-/** The claims of a verified token that the memory needs. */
 interface UsedToken {
   iss: string;
   jti: string;
@@ -42,11 +41,11 @@ interface UsedToken {
 }
 
 /**
- * Remembers the tokens that a process has accepted, so that each token is accepted once. For each signer, it has one
- * bit for each of the last {@link windowNumbers} numbers, so its memory and its cost are constant.
- * Each process has its own memory. The memory is empty after a restart, so tokens that were signed more than
- * `toleranceSeconds` before the start are refused. Processes of one service share no memory. If an attacker copies a
- * token in the internal network, each process may carry out the call once while the token is valid, for 35 s.
+ * Remembers the tokens that a process has accepted, so that each token is accepted once. It has one bit for each of the
+ * last {@link windowNumbers} numbers of a signer, so its memory and its cost are constant. The memory is empty after a
+ * restart, so tokens that were signed more than `toleranceSeconds` before the start are refused. Processes of one
+ * service share no memory. If an attacker copies a token in the internal network, each process may carry out the call
+ * once while the token is valid, for 35 s.
  */
 export interface ReplayMemory {
   /** Undefined for a new token, which is then remembered. Otherwise the reason for its refusal. */
@@ -74,7 +73,7 @@ export function createReplayMemory(options: {
       const [, signer = '', digits] = tokenIdForm.exec(jti) ?? [];
       if (digits === undefined) return 'no id of ours';
       const number = Number(digits);
-      // The name includes the issuer, so that the holder of one secret cannot use up the numbers of another.
+      // The name includes the issuer, so that one issuer cannot use up the numbers of another.
       const name = `${iss} ${signer}`;
       const window = windows.get(name) ?? open(name, number, nowSeconds);
       if (window === undefined) return 'too many signers';

@@ -1,8 +1,7 @@
 /**
  * Places that no single holder can use up. A holder may have at most `share` times as many places as are free. A single
  * holder with a share of 1 gets half of the places. Two such holders get a third each, and a third stays free for the
- * next holder. Nothing is reserved and holders need not be known beforehand, so taking a place costs only look-ups in
- * maps.
+ * next holder. No place is reserved for anybody, so holders need not be known beforehand.
  */
 export interface Shares {
   /**

@@ -3,8 +3,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
 
 /**
- * Milliseconds that a caller waits for its turn. Calls are so short that a longer wait has a cause other than the
- * queue.
+ * The longest that a caller waits for its turn, in milliseconds. Calls are short, so a longer wait has another cause
+ * than the callers before it.
  */
 const waitMsMaxDefault = 8_000;
 

@@ -1,6 +1,6 @@
 import { classifyDatabaseError } from './database-error';
 
-/** An error as Prisma's model methods report one of adapter-pg. */
+/** An error of adapter-pg, as Prisma's model methods report it. */
 const ofModel = (code: string, cause: object): Error =>
   Object.assign(new Error('Invalid `board.create()` invocation'), {
     code,

@@ -1,7 +1,6 @@
 /**
  * The meaning of a failed query for its caller.
- * - `unavailable`: Postgres cannot be reached, is starting, stopping, full or too slow. Nothing was decided, and the
- *   answer is 503.
+ * - `unavailable`: Postgres cannot be reached, is starting, stopping, full or too slow. The answer is 503.
  * - `conflict`: a serialization failure or a deadlock. The same transaction may be tried again.
  * - `unique`: a unique constraint refused the row.
  * - `other`: a bug, or a constraint that nobody expected.
@@ -30,15 +29,16 @@ const unavailableKinds = new Set([
 ]);
 /**
  * Prisma's code for errors without a more specific one, such as a lost connection. If the error has a SQLSTATE, the
- * SQLSTATE decides.
+ * SQLSTATE decides. Otherwise the database counts as unavailable.
  */
 const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
 /**
- * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown,
- * 55P03 lock timeout, 57014 statement timeout, 25006 a standby or read-only server, 28 and 3D a server without the role
- * or the database, as during a restore of the server.
+ * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 08 connection, 28 and 3D a server
+ * without the role or the database, as during a restore of the server, 53 out of resources, 57P0x shutdown, 57014
+ * statement timeout, 55P03 lock timeout, 25P03 timeout of an idle transaction, 25006 a standby or read-only server,
+ * 58030 I/O error.
  */
 const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;
@@ -54,7 +54,7 @@ const networkCodes = new Set([
   'EHOSTUNREACH',
   'EAI_AGAIN',
 ]);
-/** Messages of errors that pg and adapter-pg report without a code. */
+/** Messages of errors that may come without a code. */
 const codelessMessages = new RegExp(
   "Can't reach database server|timeout exceeded when trying to connect|Connection terminated|Query read timeout|" +
     'Client has encountered a connection error|timeout expired|Unable to start a transaction|' +
@@ -62,7 +62,10 @@ const codelessMessages = new RegExp(
   'i',
 );
 
-/** The error, its causes, and the errors in the `meta` of driver adapters, outermost first. */
+/**
+ * The error and its causes, outermost first. If the `meta` of a layer has a driver adapter's error, that error is the
+ * next layer.
+ */
 function* layers(error: unknown): Generator<Record<string, unknown>> {
   let layer: unknown = error;
   for (let depth = 0; depth < 6 && typeof layer === 'object' && layer !== null; depth += 1) {
@@ -77,7 +80,7 @@ function* layers(error: unknown): Generator<Record<string, unknown>> {
   }
 }
 
-/** Finds the kind of an error of Prisma, adapter-pg or pg, even if its SQLSTATE is in a cause. */
+/** Finds the kind of an error of Prisma, adapter-pg or pg, even if the SQLSTATE is in a cause. */
 export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
   let isAnything = false;
   let hasSqlState = false;

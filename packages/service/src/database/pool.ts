@@ -43,9 +43,9 @@ export interface PoolLimits {
 }
 
 /**
- * Opens a pool and counts its connections in metrics. By default Postgres waits for ever, so a frozen server would hold
- * each request until the client stops waiting. `lock_timeout` is the shortest, so that a locked row can be told from a
- * slow statement.
+ * Opens a pool and counts its connections in metrics. Every wait has a limit. Otherwise a frozen server would hold each
+ * request until the client stops waiting. `lock_timeout` is shorter than `statement_timeout`, so that a locked row can
+ * be told from a slow statement.
  */
 export function openPool(connectionString: string, limits: PoolLimits = {}): Pool {
   const pool = new pg.Pool({

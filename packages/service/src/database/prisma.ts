@@ -33,7 +33,7 @@ const transactionLimits = () => ({ maxWait: scaled(1_500), timeout: scaled(10_00
 
 const sqlOf = (client: PrismaSql): Sql => ({
   async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    // Only the query determines the shape of its rows, so the type is written where the SQL is.
+    // The caller states the type of the rows, because only its SQL determines their shape.
     return (await client.$queryRawUnsafe(text, ...values)) as Row[];
   },
 });
@@ -59,10 +59,10 @@ export interface OwnedTable<Field extends string> {
 }
 
 /**
- * Reads the owner's row with all its columns, and locks it until the transaction ends. So the row cannot change between
- * a decision about it and the write of the decision. One statement reads and locks, because the row could change
- * between two statements. Resolves with null if the row is gone, or belongs to another organisation or to the other
- * mode. `Row` is Prisma's type of the row.
+ * Reads a row of this owner with all its columns, and locks it until the transaction ends. So the row cannot change
+ * between a decision about it and the write of the decision. One statement reads and locks, because the row could
+ * change between two statements. Resolves with null if the row is gone, or belongs to another organisation or to the
+ * other mode. `Row` is Prisma's type of the row.
  */
 export async function lockRow<Row extends object>(
   tx: InTransaction<PrismaSql>,
@@ -79,7 +79,7 @@ export async function lockRow<Row extends object>(
 
 const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Prisma's condition for rows that were created from the first moment on and before the second. */
+/** Prisma's condition for rows that were created from `created_after` on and before `created_before`. */
 export const createdBetween = ({ created_after: from, created_before: to }: CreatedBetween) =>
   from === undefined && to === undefined
     ? {}

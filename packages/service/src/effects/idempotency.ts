@@ -8,8 +8,8 @@ import type { Answer } from '../http/answer';
 import type { Log } from '../telemetry/log';
 
 /**
- * Returns the same text for equal values, whatever the order of their keys and their white space. The fingerprint of a
- * request is computed from this text.
+ * Returns the same text for equal values, whatever the order of their keys. The fingerprint of a request is computed
+ * from this text.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
@@ -23,8 +23,8 @@ export function canonicalJson(value: unknown): string {
 
 export interface IdempotencyLimits {
   /**
-   * Seconds for which an attempt owns its key. A retry after a crash waits no longer than this. An attempt that takes
-   * longer is refused at its commit, so its effect never happens twice.
+   * Seconds for which an attempt owns its key. After a crash, a retry can take the key over once this time is over. If
+   * an attempt is so slow that its key was taken over, its commit fails. So the effect never happens twice.
    */
   leaseSeconds: number;
   /**
@@ -42,7 +42,10 @@ const pollMsFirst = 20;
 const pollMsMax = 250;
 const keyForm = /^[\x21-\x7e]{1,255}$/;
 
-/** The key as it was sent; undefined if there is none. Throws 422 unless it has 1 to 255 visible ASCII characters. */
+/**
+ * The key as it was sent. Undefined if there is none, or if the endpoint ignores keys. Throws 422 unless the key has 1
+ * to 255 visible ASCII characters.
+ */
 export function readIdempotencyKey(endpoint: EndpointDefinition, header: string | undefined): string | undefined {
   if (endpoint.idempotency === 'ignored' || header === undefined) return undefined;
   // A repeated header is refused too. Node joins its values with ", ", and a space is not a visible character.
@@ -195,7 +198,10 @@ function assertStillOurs(rows: readonly unknown[]): void {
   });
 }
 
-/** Stores the answer in the transaction of the effect, so that neither exists without the other. */
+/**
+ * Stores the answer for the key. If the effect is answered at once, `sql` is in its transaction, so that neither the
+ * effect nor the answer exists without the other. Throws if another attempt has claimed the key.
+ */
 export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promise<void> {
   const rows = await sql.query(
     `UPDATE idempotency_records SET status = $3::int, headers = $4::jsonb, body = $5, accepted = NULL
@@ -205,7 +211,10 @@ export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promi
   assertStillOurs(rows);
 }
 
-/** Binds the key to an effect that was accepted, and renews the lease for the wait for its outcome. */
+/**
+ * Binds the key to an effect that was accepted, and renews the lease for the wait for the outcome of the effect. Throws
+ * if another attempt has claimed the key.
+ */
 export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, leaseSeconds: number): Promise<void> {
   const rows = await sql.query(
     `UPDATE idempotency_records SET accepted = $3::jsonb, lease_expires_at = now() + make_interval(secs => $4::float8)
@@ -215,7 +224,7 @@ export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, l
   assertStillOurs(rows);
 }
 
-/** Frees the key. The next request with it is carried out as a new one. */
+/** Frees the key. The next request with the key is carried out as a new one. */
 export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
   await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
     claim.id,
@@ -269,8 +278,8 @@ interface IdempotencyPurge {
 const rowsMax = 1_000;
 
 /**
- * Deletes idempotency records that are older than 24 hours, a few at a time. Every process runs this purge, and
- * finds no rows if another process was first.
+ * Deletes idempotency records that are older than 24 hours, at most {@link rowsMax} in a statement. Every process of a
+ * service may run this purge. Two purges at the same time skip each other's rows.
  */
 export function createIdempotencyPurge(
   database: Pick<Database<never>, 'sql'>,

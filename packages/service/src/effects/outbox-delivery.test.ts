@@ -30,8 +30,8 @@ const record = (action: string): AuditRecord => ({
 const left = async () => Number((await db.pool.query('SELECT count(*) FROM audit_outbox')).rows[0].count);
 
 /**
- * A keys service built from the real code that takes deliveries. It answers the first `refusals` deliveries with an
- * error.
+ * A keys service for the test: a real server with its own handler. It answers the first `refusals` deliveries with an
+ * error, after it has taken their entries.
  */
 async function startKeys(refusals = 0, trusted = secret) {
   const taken: string[] = [];
@@ -48,7 +48,7 @@ async function startKeys(refusals = 0, trusted = secret) {
         handle: async ({ body, issuer }) => {
           if (body.service !== issuer) return { status: 403 };
           taken.push(...body.entries.map(({ action }) => action));
-          // The entries are stored but the answer is lost, so they are sent again.
+          // The entries are stored but the answer is lost, so the delivery must send them again.
           if (refusalsLeft-- > 0) throw new Error('lost');
           return { status: 204 };
         },

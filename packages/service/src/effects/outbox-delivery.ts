@@ -19,7 +19,10 @@ export interface Outbox<Row extends OutboxRow> {
   entryOf(row: Row): unknown;
   /** SQL that deletes the rows whose seq is in $1. */
   deleteSql: string;
-  /** Called with the time of the oldest undelivered row; null if there is none. */
+  /**
+   * Called with the time of the oldest undelivered row before a batch is sent. Called with null if there is none, and
+   * after a batch was delivered.
+   */
   observe(oldestAt: string | null): void;
 }
 
@@ -31,7 +34,7 @@ export interface OutboxRow {
 
 const batchMax = 100;
 const sendMs = 5_000;
-/** The shortest pause between two reads, however often `ring` is called. */
+/** The shortest pause after a batch that was not full, however often `ring` is called. */
 const lookMsLeast = 100;
 
 export interface OutboxDeliveryOptions<Row extends OutboxRow> {
@@ -46,8 +49,8 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   /** Milliseconds after which the outbox is read without a call of `ring`. Default 1,000. */
   everyMs?: number;
   /**
-   * The longest pause while the keys service does not answer. The first pause is one to two times `everyMs`, and at
-   * most two seconds.
+   * The longest pause in milliseconds while deliveries fail. Default 60,000. The first pause is one to two times
+   * `everyMs`, but at most two seconds.
    */
   backoffMsMax?: number;
 }
@@ -55,8 +58,8 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
 export interface OutboxDelivery {
   start(): void;
   /**
-   * Reports that the outbox may have rows, so that it is read at once. A pause because the keys service does not answer
-   * is not shortened. Several calls within a short time cause one read.
+   * Reports that the outbox may have rows, so that it is read at once. Only the pause after a failed delivery is not
+   * shortened. Several calls within a short time cause one read.
    */
   ring(): void;
   /** Waits for the running batch. Another or a later process delivers the remaining rows. */

@@ -285,9 +285,12 @@ function runAfterwards(work: () => unknown, log: Log): void {
 }
 
 /**
- * Ends a failed attempt on a key. A 422 that waiting would not change is stored as the key's answer. If the outcome of
- * an accepted effect is not known, the key stays bound to the effect. Any other error frees the key for a retry. If the
- * database fails here, the failure is only logged, because the lease runs out by itself.
+ * Ends a failed attempt on a key.
+ * - A 422 that waiting would not change is stored as the answer for the key.
+ * - If the outcome of an accepted effect is not known, the key stays bound to the effect.
+ * - Any other problem frees the key for a retry.
+ * - Any other error may have happened after the commit, so it frees the key only if no effect is bound to it.
+ * If the database fails here, the failure is only logged, because the lease runs out by itself.
  */
 async function concludeRefusal<Tx>(
   kit: Performance<Tx>,

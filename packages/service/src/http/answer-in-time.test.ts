@@ -16,7 +16,10 @@ function gate(): { opened: Promise<void>; open: () => void } {
   });
   return { opened, open };
 }
-/** The longest wait of this suite. Code that waited for its end would give another answer. */
+/**
+ * The longest wait of this suite, in place of an endless one. Code that waited for it would give another answer than
+ * the one expected.
+ */
 const insteadOfForever = 60_000;
 
 test('an outcome that is too late is a 503 while the work continues, and the same key gets it without a second effect', async () => {

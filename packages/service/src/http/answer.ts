@@ -20,7 +20,7 @@ export function problemOfError(error: unknown): Problem {
   return problem('internal_error', { cause: error });
 }
 
-/** A reply as it is sent. A replay sends exactly the same bytes. */
+/** A reply as it is sent. A replay sends exactly the same body. */
 export interface Answer {
   status: number;
   headers: Record<string, string>;
@@ -62,8 +62,8 @@ export function answerOfProblem(problem: Problem, requestId: string, headers: Re
 }
 
 /**
- * Milliseconds after which every request is answered, even if it still waits for something. The gateway waits a little
- * longer, because only this process knows what was begun.
+ * Milliseconds after which a request is answered even if its handler has not ended. The gateway waits a little longer,
+ * so that its client gets this answer: only this process knows what was begun.
  */
 export const answerWithinMs = 18_500;
 
@@ -108,8 +108,8 @@ export interface AnswerLimits {
 }
 
 /**
- * Resolves with the result of `work`, or after `withinMs` with a 503 that says how far the request has come. The work
- * continues after the 503, and its answer is kept for its Idempotency-Key.
+ * Resolves with the result of `work`. Rejects after `withinMs` with a 503 that says how far the request has come. Work
+ * that has begun continues after the 503. If the request has an Idempotency-Key, its answer is stored.
  */
 export async function answerInTime<T>(
   { service, log, withinMs, isRepeatable }: AnswerLimits,

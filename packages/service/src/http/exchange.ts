@@ -12,9 +12,12 @@ import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './an
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
-  /** The fields of every log line. Once the token is verified, `request_id` is the id in the token. */
+  /** The fields of every log line of this request. Once the token is verified, `request_id` is the id in the token. */
   context: LogContext & { request_id: string };
-  /** The route in log lines, such as `POST /v1/sites/{siteId}/…`, or `none`. For a health server it is the URL. */
+  /**
+   * The route in log lines, such as `POST /v1/sites/{siteId}/…`, or `none` if no route matches. In a health server it
+   * is the URL.
+   */
   route: string;
   /** Undefined while telemetry is off. */
   trace: ContinuedTrace | undefined;
@@ -31,8 +34,8 @@ export interface ExchangeKit {
 }
 
 /**
- * Runs `work` and sends its result, or the problem that it throws. If the result is `undefined`, `work` has answered
- * itself. Never rejects.
+ * Runs `work` and sends its result, or the problem that it throws. If the result is `undefined`, `work` has sent the
+ * answer itself.
  */
 export function runExchange(
   kit: ExchangeKit,

@@ -45,7 +45,7 @@ const lineOf = (request: IncomingMessage): { method: string; path: string } => (
   path: request.url ?? '',
 });
 
-/** The process that verifies tokens. */
+/** The facts about this process that the verification of a token needs. */
 export interface Verifier {
   /** The name of the service, which is the audience of its tokens. */
   service: string;
@@ -100,8 +100,8 @@ export function authenticateInternal(
 const nothing = (): void => undefined;
 
 /**
- * Compares a handler's reply with the endpoint's contract. Throws an error, which becomes a 500, so that tests find the
- * difference. Does nothing unless `enabled`.
+ * Compares a handler's replies and refusals with the endpoint's contract. A difference is thrown as an error, which
+ * becomes a 500, so that tests find it. Does nothing unless `enabled`.
  */
 function replyChecks(
   endpoint: EndpointDefinition,
@@ -145,8 +145,9 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
 type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * Makes the handler of one route. The handler checks in the order of the specification: token, permission, syntax (body
- * and query, then ids). Then it runs the effect. Everything that does not depend on a request is built once.
+ * Makes the handler of one route. The handler checks in the order of the specification: token, permission, syntax
+ * (Idempotency-Key, query and body, then ids). Then it runs the effect. Everything that does not depend on a request is
+ * built once.
  */
 export function createHandler<Tx>(
   kit: HandleKit<Tx>,

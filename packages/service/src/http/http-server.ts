@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Answers input that could not be parsed as a request, and closes the connection. */
+/** Answers a client whose request cannot be parsed or comes too slowly, and closes the connection. */
 type Refuse = (error: NodeJS.ErrnoException, socket: Socket) => void;
 
 const statusLines: Readonly<Record<string, string>> = {
@@ -86,7 +86,7 @@ export function listen(server: Server, port: number, host = '127.0.0.1'): Promis
 }
 
 const idleSweepMs = 50;
-/** Milliseconds for which a silent connection may still send its request while the server closes. */
+/** Milliseconds for which a connection that has sent nothing yet may still send a request while the server closes. */
 const silentGraceMs = 1_000;
 
 /**

@@ -36,8 +36,8 @@ test.each([
 });
 
 test('a string without a closing quote is read once, not once from each quote in it', () => {
-  // If the text were searched again from every quote, 100 kB would block the process for seconds. The text in a string
-  // is not structure.
+  // If the text were searched again from every quote, 100 kB would block the process for seconds. A brace in a string
+  // is no structure.
   expect(findJsonFault(`"${'\\"{'.repeat(40)}`)).toBeUndefined();
   expect(findJsonFault(`"${'\\"{'.repeat(40)}\\`)).toBeUndefined();
   expect(refuses(Buffer.from('\\"'.repeat(50_000)))).toBe(true);

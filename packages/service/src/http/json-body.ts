@@ -4,7 +4,7 @@ import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import sjson from 'secure-json-parse';
 
 /**
- * The deepest nesting that is accepted. No body of the API is as deep. At this depth a recursive parser is far from
+ * The deepest nesting that is accepted. No body of the API is as deep. At this depth, recursive code is far from
  * overflowing its stack.
  */
 const depthMax = 32;
@@ -131,7 +131,7 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
   }
   // A byte order mark is refused here, because secure-json-parse would remove it.
   if (text.startsWith('\ufeff')) throw notJson('a byte order mark');
-  // This check precedes parsing, because JSON.parse itself recurses.
+  // This check precedes parsing, because the code that walks the parsed value is recursive.
   const ambiguity = findJsonFault(text);
   if (ambiguity !== undefined) throw notJson(ambiguity);
   try {

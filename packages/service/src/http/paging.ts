@@ -24,8 +24,8 @@ export interface PageBinding {
 }
 
 /**
- * The filter of a list: the whole query without `cursor` and `limit`. `of` is the resource that owns the list, if
- * the organisation does not own it.
+ * The filter of a list: its owner, and the whole query without `cursor` and `limit`. `of` is the id of the resource
+ * that the list belongs to, such as a site; '' for a list of the whole organisation.
  */
 export function listFilter(
   caller: Pick<Caller, 'orgId' | 'mode'>,
@@ -68,8 +68,8 @@ export interface Pager {
 }
 
 /**
- * Makes a pager. `keys` has 32 bytes each, from `deriveKeys(SERVICE_SECRET, 'cursor')`, the same in every process of
- * the service.
+ * Makes a pager. Each of `keys` has 32 bytes. They come from `deriveKeys(SERVICE_SECRET, 'cursor')`, so every process
+ * of the service has the same keys.
  */
 export function createPager(keys: CurrentFirst<Buffer>): Pager {
   const macOf = (key: Buffer, payload: string, binding: PageBinding): Buffer =>

@@ -9,7 +9,7 @@ import type { ProblemField } from '@drydock/contracts/platform/problems';
 import { z } from 'zod';
 import { assertJsonContentType, parseJsonBody } from './json-body';
 
-/** The most errors of an answer, because a hostile body may have a thousand wrong fields. */
+/** The most errors about fields in an answer, because a hostile body may have a thousand wrong fields. */
 const issuesMax = 20;
 
 type Issue = z.core.$ZodIssue;
@@ -43,7 +43,7 @@ function fieldsOf(issue: Issue, input: unknown, pointer: (path: readonly Propert
   return [{ pointer: pointer(issue.path), code: issue.code, detail: issue.message }];
 }
 
-/** The errors for each field, in the contract's words. They never contain the value that was sent. */
+/** The errors for each field, in the contract's words. They never contain the value of a field. */
 function fieldIssues(error: z.ZodError, input: unknown, place: 'body' | 'query'): ProblemField[] {
   const pointer = place === 'body' ? bodyPointer : queryPointer;
   return error.issues.flatMap((issue) => fieldsOf(issue, input, pointer)).slice(0, issuesMax);
@@ -93,8 +93,8 @@ export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) =
 }
 
 /**
- * Makes the parser of an endpoint's query string. It throws 422 for a parameter that is wrong, repeated or not
- * declared.
+ * Makes the parser of an endpoint's query string. For an endpoint without parameters the parser returns undefined. It
+ * throws 422 for a wrong or repeated parameter, and for an undeclared one unless the endpoint ignores those.
  */
 export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
   if (query !== undefined) {
@@ -127,7 +127,7 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
       given[name] = value;
     }
   }
-  // The query is copied to a plain object, because zod recognises records by their prototype.
+  // `given` has no prototype, and the schema gets an ordinary object.
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;

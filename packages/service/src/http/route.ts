@@ -16,13 +16,13 @@ export interface HandlerRequest<E extends EndpointDefinition> {
   /** The W3C traceparent of this request, which its workflows continue; undefined while tracing is off. */
   traceparent: string | undefined;
   /**
-   * Throws 412 unless the caller's If-Match names the present state of the record. A PATCH calls it as soon as it has
-   * locked the record. `read` returns the answer to GET. Without an If-Match, `read` is not called.
+   * Throws 412 unless the caller's If-Match names the present state of the record, which `read` returns as the answer
+   * to GET. A PATCH calls it as soon as it has locked the record. Without an If-Match, it does nothing.
    */
   assertMatch(read: () => ResponseOf<E> | Promise<ResponseOf<E>>): Promise<void>;
   /**
-   * Registers work for after the commit, such as enqueueing a job. It does not run after a rollback. Its failure is
-   * only logged.
+   * Registers work for after the commit, such as sending a wake-up. The work does not run after a rollback. Its failure
+   * is only logged.
    */
   afterCommit(work: () => unknown): void;
 }
@@ -197,11 +197,9 @@ export function findUnmounted<E extends Pick<EndpointDefinition, 'id' | 'service
   return left;
 }
 
-/** The path with its parameters filled in. */
 export const pathWith = (path: string, params: Readonly<Record<string, string>>): string =>
   path.replaceAll(parameter, (_placeholder, name: string) => encodeURIComponent(params[name] ?? ''));
 
-/** The names of the path's parameters, in order. */
 export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
 
 /**
@@ -219,7 +217,6 @@ export function methodsOf(endpoints: readonly EndpointDefinition[], path: string
   return [...new Set(matching.map(({ method }) => method))].sort();
 }
 
-/** Whether the concrete path matches the template. */
 export function isAt(template: string, path: string): boolean {
   const [segments, given] = [template.split('/'), path.split('/')];
   return segments.length === given.length && segments.every((segment, index) => fits(segment, given[index]));

@@ -28,13 +28,13 @@ export interface ServiceOptions<Tx> {
   /** Endpoints of the service's contract that have no handler yet. They answer 501. */
   unmounted?: readonly EndpointDefinition[];
   database: Database<Tx>;
-  /** The secret that the service shares only with the gateway, in hex. */
+  /** The secrets that the service shares only with the gateway, in hex and separated by commas. */
   tokenSecret: string;
   log: Log;
   ready: ReadyChecks;
   idempotency?: Partial<IdempotencyLimits>;
   streams?: Partial<StreamLimits>;
-  /** Milliseconds after which every request is answered. The gateway waits longer. */
+  /** Milliseconds after which a request is answered even if its handler has not ended. The gateway waits longer. */
   answerWithinMs?: number;
   /** Called after each commit of a request that changes something. It must not throw. */
   changed?: () => void;
@@ -122,7 +122,7 @@ function createApp(): Express {
 }
 
 function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
-  // Probes come every second, and are neither logged nor counted.
+  // Probes come every second. Only their failures are logged, and none is counted.
   const quiet: ExchangeKit = { ...kit, traces: undefined, log: kit.log.child({}, { level: 'warn' }) };
   app.get('/healthz', (request, response) =>
     runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()),

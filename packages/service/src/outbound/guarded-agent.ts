@@ -6,7 +6,10 @@ import { BlockList, isIP, type LookupFunction } from 'node:net';
 
 export type ResolveAll = (hostname: string, answer: (error: Error | null, addresses: LookupAddress[]) => void) => void;
 
-/** Thrown if a customer's endpoint leads to an address that is not public. Nothing was sent. */
+/**
+ * Thrown if a connection would lead to an address that is not public, or to another host than the endpoint's. Nothing
+ * was sent.
+ */
 export class AddressRefused extends Error {
   constructor(where: string) {
     super(`${where} is no address of the public internet`);
@@ -23,7 +26,7 @@ export interface GuardOptions {
 }
 
 const nameServers = new Resolver({ timeout: 2_000, tries: 2 });
-/** Whether the error says that the name has no address of this family. */
+/** Whether the error says that the name has no address of the family that was asked for. */
 const isNameless = (code: unknown): boolean => code === 'ENOTFOUND' || code === 'ENODATA';
 
 /**
@@ -43,9 +46,7 @@ const resolveByNameServers: ResolveAll = (hostname, answer) => {
   });
 };
 
-/**
- * The most sockets to one customer's storage. The number is slightly above the number of objects moved at a time.
- */
+/** The most sockets of one agent. */
 const socketsMax = 16;
 
 /**
@@ -78,7 +79,7 @@ function guard<A extends http.Agent>(agent: A, check: (host: string) => void): A
   return agent;
 }
 
-/** Makes the look-up that the agents call for every connection. It is exported for its test. */
+/** Makes the look-up that the agents call for every connection. */
 export function createPinnedLookup(resolve: ResolveAll): LookupFunction {
   const pinned = new Map<string, Promise<LookupAddress[]>>();
   const find = (hostname: string): Promise<LookupAddress[]> => {
@@ -115,7 +116,10 @@ const resolveChecked = (resolve: ResolveAll, hostname: string): Promise<LookupAd
     });
   });
 
-/** IANA's special-purpose ranges that are not public, and multicast. */
+/**
+ * IANA's special-purpose ranges that are not public, and everything from 224.0.0.0 on: multicast and reserved
+ * addresses.
+ */
 const refusedV4 = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -134,8 +138,8 @@ const refusedV4 = [
 ] as const;
 
 /**
- * Ranges in 2000::/3 that are refused: tunnels that hide an IPv4 address, and documentation. Only addresses in 2000::/3
- * are public at all.
+ * Ranges in 2000::/3 that are refused: IETF protocol assignments, tunnels that hide an IPv4 address, and documentation.
+ * Only addresses in 2000::/3 are public at all.
  */
 const refusedV6 = [
   ['2001::', 23],

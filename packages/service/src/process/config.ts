@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { secretsForm } from './secrets';
 
 /**
- * The settings of a process, with one zod schema for each environment variable. `.meta({ description })` tells its
- * purpose; `.meta({ secret: true })` hides its default.
+ * The settings of a process, with one zod schema for each environment variable. `.meta({ description })` tells what the
+ * variable is for; `.meta({ secret: true })` hides its default.
  */
 export type ConfigShape = Record<string, z.ZodType>;
 export type ConfigOf<Shape extends ConfigShape> = z.infer<z.ZodObject<Shape>>;
@@ -75,7 +75,7 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
   });
 }
 
-/** Whether a developer runs the service. Endpoints may be missing then. */
+/** Whether a developer runs the service. Only then may endpoints be missing. */
 export const isDevelopment = (environment: Environment = process.env): boolean =>
   environment['NODE_ENV'] === 'development';
 
@@ -150,7 +150,10 @@ export const processFields = (serviceName: string) => ({
   DRYDOCK_FAULTS: describe(z.string().optional(), 'Folder of fault tokens; for the chaos tests only'),
 });
 
-/** The settings of commands, which run beside a service's database and need only its URL. */
+/**
+ * The settings that a service shares with its commands. A command works directly on the service's database and needs no
+ * other setting.
+ */
 export const databaseFields = (serviceName: string) => ({
   DATABASE_URL: z
     .url('must be a URL')
@@ -176,9 +179,9 @@ export const apiFields = drainField(
 );
 
 /**
- * The reason for the limit of the lease. The site agent freezes a site for 45 s at a switch (`switchFreezeMs`), so that
- * nobody sees a release that was not probed. If the worker dies during the freeze, another worker has to continue the
- * switch before the freeze ends.
+ * The reason for the limits of the lease and the sweep. The site agent freezes a site for 45 s at a switch
+ * (`switchFreezeMs`), so that nobody sees a release that was not probed. If the worker dies during the freeze, another
+ * worker has to continue the switch before the freeze ends.
  */
 const takeoverReason =
   'a switch freezes its site for 45 s, and within them another worker has to take over from one that died';

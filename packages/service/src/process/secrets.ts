@@ -27,7 +27,6 @@ export function deriveKey(secretHex: string, label: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secretBytes(secretHex), '', label, 32));
 }
 
-/** Derives a key from each secret of a variable. */
 export function deriveKeys(text: string, label: string): CurrentFirst<Buffer> {
   const [current, ...others] = secretsIn(text);
   return [deriveKey(current, label), ...others.map((each) => deriveKey(each, label))];

@@ -25,9 +25,9 @@ const secretDepthMax = 2;
 /**
  * Makes a log that writes JSON lines to stdout and never waits for their reader (`createLogOutput`). Every line has
  * `service`, the `request_id`, `workflow_id` and `org_id` of its work, and the `trace_id` and `span_id` of its span.
- * Secrets are redacted by the name of their member. In every line they are also redacted by their
- * form, and by their value if they are this process's own (`redact`). Nevertheless no secret should be logged. Rows
- * that Postgres quotes in its errors are left out.
+ * Secrets are redacted by the name of their member. In every line they are also redacted by their form, and by their
+ * value if they are this process's own (`redact`). Nevertheless no secret should be logged. Rows that Postgres quotes
+ * in its errors are left out.
  */
 export function createLog(options: { service: string; level?: string; destination?: DestinationStream }): Log {
   return pino(

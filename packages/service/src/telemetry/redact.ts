@@ -1,13 +1,12 @@
 import { withSecretFiles } from '@drydock/process';
 
-/** The text that replaces a secret. */
 export const struckOut = '[redacted]';
 
 /** Names of variables whose value is a secret, or contains secrets (`name=secret,name=secret`, JSON). */
 const secretVariable = /SECRET|TOKEN|PASSWORD|(?:^|_)KEYS?$/;
 /**
- * Matches a part of a value that is long enough for a secret. A part without a digit is a word or a
- * name, and is not treated as a secret.
+ * Matches a part of a value that is long enough for a secret. A part without a digit is a word or a name, and is not
+ * treated as a secret.
  */
 const secretPart = /[A-Za-z0-9+/_-]{16,}/g;
 const shortestPassword = 8;

@@ -35,9 +35,9 @@ import { traceparentOf } from './spans';
  * The traces of customers' requests. They begin in the gateway. A span of a library around each request, with its
  * context, would cost the gateway more than the request itself. So when a request arrives, it gets only ids, for the
  * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent.
- * A service does the same with a GET or HEAD whose trace the gateway does not send to the collector. The spans of
- * libraries, for the request and for each of its statements, would cost a service an eighth of its processor time, and
- * nearly all of them would be dropped.
+ * A service does the same with a read whose trace the gateway does not send to the collector. The spans of libraries,
+ * for the request and for each of its statements, would cost a service an eighth of its processor time, and nearly all
+ * of them would be dropped.
  */
 
 /** A request that has ended, as traces and metrics need it. */
@@ -194,7 +194,7 @@ export class ForetoldIds implements tracing.IdGenerator {
     return this.random.slice(this.used - digits, this.used);
   }
 
-  /** Runs `work`. The span that it makes at once gets these ids. */
+  /** Runs `work`, which makes one span. The span gets these ids. */
   as<T>(ids: { traceId: string; spanId: string }, work: () => T): T {
     this.foretold = ids;
     try {
@@ -207,7 +207,7 @@ export class ForetoldIds implements tracing.IdGenerator {
 
 /**
  * The most reads that are sent in a second if `readShare` is below 1. More traces show nothing new, and each costs half
- * a request.
+ * as much as a request.
  */
 const drawnMax = 50;
 
@@ -227,7 +227,6 @@ function createDraw(share: number): () => boolean {
 const isWorthSending = ({ status, startedMs, endedMs, isStream }: EndedRequest, slowMs: number): boolean =>
   hasFailed(status) || (!isStream && endedMs - startedMs > slowMs);
 
-/** Begins the span of a request. */
 function beginSpan(
   { method, route, ...times }: Pick<EndedRequest, 'method' | 'route'> & { startedMs?: number },
   parent: Context,
@@ -316,7 +315,7 @@ export function createContinuedTraces(
         end: (request) => {
           durations.record(request);
           if (!isWorthSending(request, slowMs)) return;
-          // The span counts as sampled, because every other span is dropped.
+          // The span is marked as sampled, because a span without the mark is dropped.
           const sampled = trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED });
           endSpan(beginSpan(request, sampled), request);
         },

@@ -4,8 +4,8 @@ import { redact } from './redact';
 
 /**
  * Makes an exporter that removes secrets. All spans of this process are sent through it. Whatever an instrumentation
- * has recorded, a statement is sent only in its shape. A URL is sent without query and credentials, and every text
- * without secrets.
+ * has recorded, a statement is sent only in its shape (`maskSql`), and a URL without query and credentials. Secrets are
+ * redacted in every text.
  */
 export function createSafeExporter(exporter: tracing.SpanExporter): tracing.SpanExporter {
   return {
@@ -52,7 +52,7 @@ function safeTexts(span: tracing.ReadableSpan): tracing.ReadableSpan {
 
 const statementNames: ReadonlySet<string> = new Set(['db.query.text', 'db.statement']);
 const urlNames: ReadonlySet<string> = new Set(['url.full', 'http.url', 'http.target', 'url.path']);
-/** Attributes that are never recorded, because clients may put anything in them. */
+/** Attributes that are never sent, because clients may put anything in them. */
 const hiddenNames =
   /^(?:http\.(?:request|response)\.header\.|url\.query$|db\.(?:(?:query|operation)\.parameter|postgresql\.values))/;
 
@@ -74,10 +74,7 @@ function safeText(name: string, text: string): string {
   return redact(urlNames.has(name) ? text.replace(/[?#][\s\S]*$/, '') : text);
 }
 
-/**
- * The longest text of a statement that is sent. The shape of a statement is enough for a trace. Its literals are
- * customers' data, and sometimes passwords.
- */
+/** The most characters of a statement that are sent. */
 const shownMax = 2_048;
 
 /**
@@ -101,8 +98,8 @@ const pieces = new RegExp(
 );
 
 /**
- * The verbs of statements that read and write rows, or begin and end transactions. They are sent without their
- * literals, because their secrets are in parameters.
+ * The verbs of statements that read and write rows, or begin and end transactions. Such statements are sent without
+ * their strings, because their secrets are in parameters.
  */
 const plainVerbs = new Set(
   [
@@ -134,8 +131,8 @@ const plainVerbs = new Set(
   ]),
 );
 /**
- * The kinds of object that are named after a verb. Every other statement (`CREATE ROLE`, `ALTER SUBSCRIPTION`, `DO`) is
- * reduced to its verb and these words.
+ * The kinds of object that may follow a verb. A statement with a verb that is not in `plainVerbs` is reduced to its
+ * verb and the kind, such as `CREATE ROLE`. If no known kind follows, as in `DO`, only the verb is left.
  */
 const objects = new Set(
   [
@@ -171,7 +168,10 @@ function maskStatement(statement: string): string {
   return objects.has(object.toLowerCase()) ? `${verb} ${object}` : verb;
 }
 
-/** The text of one or more statements in the form in which a trace may contain it. */
+/**
+ * The shape of one or more statements, for a trace. It has no strings, because they are customers' data and sometimes
+ * passwords.
+ */
 export function maskSql(text: string): string {
   const separator = '\u0000';
   const masked = text.replaceAll(separator, ' ').replace(pieces, (piece) => {

@@ -11,20 +11,20 @@ import {
 import { tracing } from '@opentelemetry/sdk-node';
 import { routineAttribute, streamAttribute } from './spans';
 
-// Decides which traces are sent. The process in which a trace begins decides for all processes, and `traceparent`
-// tells the other processes.
+// Decides which traces are sent. The process in which a trace begins decides for all processes, and `traceparent` tells
+// the other processes.
 // - Every write and every workflow is sent.
 // - A share of the reads, and of the routine work that the clock starts, is sent.
 // - The gateway decides about customers' reads (`request-traces.ts`). If a read that is not sent fails or is slow,
 //   gateway and service each send one span of it.
-// - Each process holds its spans of every other trace until its part of the trace has ended. It sends the spans if
-//   something in its part failed or was slow, and otherwise drops them.
+// - Each process holds its spans of any other trace that is not sampled until its part of the trace has ended. It sends
+//   the spans if something in its part failed or was slow, and otherwise drops them.
 // - After a failure, the process tells the processes that it calls later, by `traceparent`, to send their parts. A
 //   process that was called before the failure sends its part only if that part failed or was slow. To send more, a
 //   collector would have to see whole traces and decide at their end (tail sampling).
 
 /**
- * The most reads whose spans are held. If there are more, the oldest are dropped. A read has 4 to 8 spans of about 2
+ * The most traces whose spans are held. If there are more, the oldest are dropped. A read has 4 to 8 spans of about 2
  * kB.
  */
 const heldTracesMax = 1_000;
@@ -41,7 +41,7 @@ const keptMax = 1_000;
 export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export interface SamplingOptions {
-  /** How many of the reads that begin in this process are sent, as a share from 0 to 1. */
+  /** How many of the reads and of the routine work that begin in this process are sent, as a share from 0 to 1. */
   readShare: number;
   /** Milliseconds from which a read counts as slow. Slow reads are sent. */
   slowMs: number;
@@ -52,9 +52,9 @@ export interface Sampling {
   /** Makes the processor that gets every span. It gives `next` only the spans that are sent. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Must be called in the process in which customers' requests begin. Its spans of such requests are made only after
-   * their sampling was decided, so each of them is sent. In any other process, a read or a delivery without a trace
-   * belongs to no customer's request, and is held.
+   * Must be called in the gateway, where customers' requests begin. There the sampling of a request is decided before
+   * its span is made, so each of these spans is sent. In any other process, a read or a delivery without a trace
+   * belongs to no customer's request, and its spans are held.
    */
   beginsHere(): void;
 }
@@ -187,7 +187,7 @@ class HeldTraces {
 const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean =>
   (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 
-/** Whether the span is the first of its trace in this process. */
+/** Whether the span begins a part of its trace in this process. */
 const isLocalRoot = ({ parentSpanContext }: Pick<tracing.ReadableSpan, 'parentSpanContext'>): boolean =>
   parentSpanContext === undefined || parentSpanContext.isRemote === true;
 

@@ -29,7 +29,10 @@ export const routineAttribute = 'drydock.routine';
 
 export { suppressTracing };
 
-/** Runs `work` without spans. It is for polls, because their many spans would hide all others. */
+/**
+ * Runs `work` without spans, except with TRACE_DETAIL=full. It is for polls, because their many spans would hide all
+ * others.
+ */
 export const withoutSpans = <T>(work: () => T): T =>
   isFullDetail ? work() : context.with(suppressTracing(context.active()), work);
 
@@ -48,8 +51,8 @@ export const traceForWork = (): void => {
 const slowDetailMs = 100;
 
 /**
- * Whether a span adds nothing to the span around it. It is a statement or a read that succeeded quickly, in a worker or
- * an agent.
+ * Whether a span adds nothing to the span around it. That is so for a statement or a read that succeeded quickly in a
+ * worker or an agent.
  */
 export function isQuickDetail({ kind, status, attributes, duration: [seconds, nanoseconds] }: EndedSpan): boolean {
   const isRead = attributes['http.request.method'] === 'GET' || attributes['http.request.method'] === 'HEAD';
@@ -92,16 +95,14 @@ export function nameOfCall(method: string, path: string): string | undefined {
 }
 
 /**
- * Runs `work` without spans in a worker or an agent, because the number of its requests grows with the bytes that it
- * moves. The span around it shows their total time.
+ * Runs `work`, in a worker or an agent without spans. The number of requests in `work` grows with the bytes that it
+ * moves, and the span around `work` shows their total time.
  */
 export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
 
-/** The W3C `traceparent` of a span. */
 export const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 
-/** The span of a request in the server. */
 export interface RequestSpan {
   setAttributes(attributes: Attributes): void;
 }
@@ -109,7 +110,7 @@ export interface RequestSpan {
 /** The path template of a route such as `GET /v1/sites/{siteId}`; undefined for `none`, which stands for no route. */
 export const templateOf = (route: string): string | undefined => route.split(' ')[1];
 
-/** The span of the running request, to which attributes can be added later. Undefined while tracing is off. */
+/** The span of the running request, to which attributes can be added. Undefined if the request has no span. */
 export function currentRequestSpan(): RequestSpan | undefined {
   const span = trace.getActiveSpan();
   if (span === undefined) return undefined;

@@ -31,9 +31,9 @@ import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
 
 /**
  * The limits of sending spans, so that a dead or slow collector costs little. Memory holds at most 2,048 spans, and
- * further spans are dropped. At most two requests of 3 s each are sent at a time. A timer sends spans, so a served
- * request never waits for the collector. OpenTelemetry's own variables override these numbers, except for the two
- * requests.
+ * further spans are dropped. At most two requests of 3 s each are sent at a time. Spans are sent in the background, so
+ * a served request never waits for the collector. OpenTelemetry's own variables override these numbers, except for the
+ * two requests.
  */
 const exportLimits = () => ({
   maxQueueSize: setting('OTEL_BSP_MAX_QUEUE_SIZE', 2_048),
@@ -78,8 +78,8 @@ class StatementInstrumentation extends PgInstrumentation {
 /**
  * The instrumentations. No instrumentation records headers, values of statements or bodies, so tokens and idempotency
  * keys are in no span. All spans are cleaned once more before they are sent (`safe-spans`).
- * A statement has one span, which pg's instrumentation makes. The spans of Prisma, of connections and of Redis are
- * recorded only with full detail, because the span around them shows as much. A call outside a trace begins no trace.
+ * A statement has one span, which pg's instrumentation makes. Unless `TRACE_DETAIL` is `full`, Prisma, connections and
+ * Redis have no spans, because the span around them shows as much, and a call outside a trace begins no trace.
  */
 const instrumentations = () => [
   new HttpInstrumentation({
@@ -133,7 +133,6 @@ export interface SdkOptions {
   sampling: SamplingOptions;
 }
 
-/** The processors and the sampler of spans, which are sent to `url`. */
 function tracesTo(url: string | null, sampling: Sampling) {
   if (url === null) return { spanProcessors: [], sampler: new tracing.AlwaysOffSampler() };
   const traces = new OTLPTraceExporter({ url, ...senderLimits() });

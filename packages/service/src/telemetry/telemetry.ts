@@ -1,11 +1,10 @@
 import type { ContinuedTraces, RequestTraces } from './request-traces';
 
 /**
- * Telemetry, which starts when this file is loaded.
- * OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, is a
- * collector that gets spans and metrics. OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at
- * OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even read from disk, which saves about
- * 300 ms and 40 MB in each process.
+ * Telemetry, which starts when this file is loaded. OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+ * and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, names a collector that gets spans and metrics. OTEL_EXPORTER_PROMETHEUS_PORT
+ * serves metrics for Prometheus, at OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even
+ * read from disk, which saves about 300 ms and 40 MB in each process.
  *
  * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`process/config.ts`) decide which spans are sent. Each span has
  * DRYDOCK_VERSION and NODE_ENV, unless OTEL_RESOURCE_ATTRIBUTES has other values.
@@ -55,8 +54,8 @@ export const beginTraces = (): RequestTraces | undefined => running?.beginTraces
 export const continueTraces = (): ContinuedTraces | undefined => running?.continueTraces();
 
 /**
- * Sends held spans, for at most 2 s, because a dead collector must not delay the exit. It is the last phase of a
- * shutdown.
+ * Sends the spans that are still to be sent, for at most 2 s, because a dead collector must not delay the exit. It is
+ * the last phase of a shutdown.
  */
 export const stopTelemetry = async (): Promise<void> => {
   await running?.stop();

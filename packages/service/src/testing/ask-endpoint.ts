@@ -14,7 +14,7 @@ export const endpointsOf = (service: EndpointDefinition['service']): EndpointDef
 export const rowsOf = (asked: readonly EndpointDefinition[]): (readonly [string, EndpointDefinition])[] =>
   asked.map((endpoint) => [endpoint.id, endpoint]);
 
-/** A caller who may do everything but this operation. */
+/** A caller with every permission except those of this operation. */
 export const notAllowed = (caller: Caller, { permissions: needed }: EndpointDefinition): Caller => ({
   ...caller,
   scopes: permissions.filter((held) => !needed.includes(held)),
@@ -27,7 +27,6 @@ export interface Asked {
   caller?: Caller;
 }
 
-/** Calls an endpoint with a request that its contract accepts. */
 export const askEndpoint = (
   api: ServiceApi,
   endpoint: EndpointDefinition,

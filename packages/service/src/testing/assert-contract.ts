@@ -47,7 +47,10 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
     assert.deepEqual(response.schema?.safeParse(value).error?.issues, undefined, what);
 }
 
-/** The data of a stream's events. An event `ready` has no data, and a line `:` only keeps the connection alive. */
+/**
+ * The data of a stream's events, without that of `ready`, which says nothing. A line `:` only keeps the connection
+ * alive.
+ */
 function eventsIn(body: unknown, what: string): unknown[] {
   assert.match(String(body), /^(?:(?:id: .+\n)?(?:event: .+\n)?data: \{.*\}\n\n|:\n\n)*$/, what);
   return [...String(body).matchAll(/^(?:event: (?<name>.+)\n)?data: (?<data>.+)$/gm)].flatMap(({ groups = {} }) =>

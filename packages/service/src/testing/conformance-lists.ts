@@ -5,7 +5,6 @@ import { ask, assertRefused, assertSucceeded, hasPages, type Rule } from './conf
 import { filterCases, type Item, wrongFor, wrongMoments } from './filter-cases';
 import { callerOf } from './service-api';
 
-/** Rules for the pages and filters of lists. */
 export const listRules: readonly Rule[] = [
   {
     name: 'it pages as every list does',

@@ -7,9 +7,9 @@ import type { CallOptions, ServiceApi } from './service-api';
 
 /** Records of one caller, on which operations can be tried. */
 export interface Things {
-  /** The path parameters that name the records, by parameter. */
+  /** The ids of the records, by path parameter. */
   params: Readonly<Record<string, string>>;
-  /** The fields of the body that name the records, by field. */
+  /** The values that name the records in a body, by field. */
   fields?: Readonly<Record<string, unknown>>;
 }
 
@@ -24,8 +24,8 @@ export interface ConformanceWorld {
    */
   strangers: readonly Caller[];
   /**
-   * Makes a caller with every permission, of an organisation that has no records yet. By default the service does not
-   * know the organisation.
+   * Makes a caller with every permission, of an organisation that has no records yet. Without this function, checks use
+   * an organisation that the service does not know.
    */
   newOwner?(): Promise<Caller>;
   /** Makes new records for `caller`, in a state in which the operation succeeds. */

@@ -37,9 +37,9 @@ export const statusFor = ({ method }: { method: string }): GivenWorkflow['status
   method === 'POST' ? 'needs_attention' : 'succeeded';
 
 /**
- * Does directly in the database what requests wait for a worker to do: it ends workflows that staff abandon, and lets
- * workflows of the kinds in `outputs` succeed, with the given output for each step. Conformance is about requests and
- * answers. Without this function, each of these answers would take as long as a request waits for a worker.
+ * Replaces the workers for which requests wait. The database itself ends workflows that staff abandon, and lets
+ * workflows of the kinds in `outputs` succeed, with the given output for each step. Otherwise each of these answers
+ * would take as long as a request waits for a worker.
  */
 export async function standInForWorkers(
   api: Pick<ServiceApi, 'rows'>,

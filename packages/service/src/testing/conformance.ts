@@ -35,7 +35,7 @@ export interface Check {
 
 /**
  * The checks of every operation of a service. They follow from its contract alone, so a new operation needs no new
- * test. The gateway's tests check the headers of every answer and the 401.
+ * test. The 401 is checked in the gateway's tests.
  */
 export const conformanceChecks = (service: EndpointDefinition['service']): Check[] =>
   endpointsOf(service).flatMap((endpoint) =>
@@ -52,7 +52,10 @@ export const conformanceChecks = (service: EndpointDefinition['service']): Check
     ),
   );
 
-/** The first parameter of the path, its refusal, and ids that name nothing. Undefined if the path has no parameter. */
+/**
+ * The first parameter of the path, its refusal, and ids that name nothing. Undefined if the path has no parameter, or
+ * if that parameter is not the id of a record.
+ */
 function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: string; missing: string[] } | undefined {
   const [name] = parametersOf(endpoint);
   const parameter = name === undefined ? undefined : endpoint.params?.[name];
@@ -60,7 +63,7 @@ function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: str
   return { name, refusal: `404 ${parameter.notFound}`, missing: parameter.isAnybodys ? ['x'] : [uuidv7(), 'x'] };
 }
 
-/** The types of answers that the specification fixes, so that they have no further members. */
+/** The types of answers whose members the specification fixes, so that none may be added. */
 const specifiedTypes: ReadonlySet<unknown> = new Set([
   'SiteBackupSurface',
   'VendorSnapshotSurface',

@@ -1,4 +1,3 @@
-/** An item of a list. */
 export type Item = Readonly<Record<string, unknown>>;
 type FilterCase = [value: string, isMeant: (item: Item) => boolean];
 
@@ -13,7 +12,7 @@ export const wrongFor: Readonly<Record<string, readonly string[]>> = {
   action: ['', 'X', 'a,b'],
 };
 
-/** The query and the items that it must return, for each filter that a list may have. */
+/** For each filter that a list may have: its values, and whether an item meets each of them. */
 export function filterCases(all: readonly Item[]): Record<string, FilterCase[]> {
   const textsOf = (...fields: string[]): string[] => [
     ...new Set(all.flatMap((item) => fields.map((field) => item[field])).filter((value) => typeof value === 'string')),

@@ -82,7 +82,6 @@ export async function carryOut<Body>(
   return { accepted: accepted.json as Body, workflow: view };
 }
 
-/** Calls {@link carryOut}, and resolves with the body of the 202 alone. */
 export const succeed = async <Body>(
   world: Followed,
   method: string,

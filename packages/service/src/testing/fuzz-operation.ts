@@ -36,7 +36,7 @@ export interface Fuzzed {
 const perThings = ({ method }: EndpointDefinition): number => (method === 'GET' ? 200 : 40);
 /** How many sets are used at the same time where requests wait for a missing dependency. */
 const waitingSets = 16;
-/** Milliseconds after which CI sends no further request. Chaos sends all of them. */
+/** Milliseconds after which no further request is sent in CI. `npm run chaos` sends all requests. */
 const ciLimitMs = 3_000;
 
 /**
@@ -80,8 +80,8 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
 }
 
 /**
- * The status and code of the answer. A call that is refused because the database is busy is repeated, as every caller
- * would do. A call that never succeeds is a fault.
+ * Sends one request. Resolves with the status and code of the answer. A call that is refused because the database is
+ * busy is repeated, as every caller would do.
  */
 async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked: Asked): Promise<string> {
   const { query, lastEventId, ...rest } = asked;

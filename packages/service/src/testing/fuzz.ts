@@ -5,7 +5,6 @@ import type { z } from 'zod';
 import { malformed, parametersOf } from './ask-endpoint';
 import type { Things } from './conformance-rule';
 
-/** One generated request. */
 export interface Asked {
   params: Readonly<Record<string, string>>;
   query: Readonly<Record<string, unknown>>;

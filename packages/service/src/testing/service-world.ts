@@ -11,7 +11,7 @@ import { testQueue } from './test-queue';
 export interface ServiceWorld {
   api: ServiceApi;
   caller: Caller;
-  /** Starts a worker process from dist, as it is deployed. `environment` is added to what all workers get. */
+  /** Starts a worker process from dist, as it is deployed. `environment` is added to the environment of all workers. */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
   /** Runs `work` while a worker runs. Resolves only once the worker is killed and its leases have ended. */
   withWorker<T>(work: () => Promise<T>): Promise<T>;

@@ -12,11 +12,10 @@ import type { TlsMaterial } from '../on-disk/tls-authority';
 import { DatabaseDisk } from './database-disk';
 import { engineOf, Instance } from './instance';
 
-/** How long a restarted agent waits for ports that its previous process still holds, in milliseconds. */
+/** How long a restarted agent waits for a port that its previous process still holds, in milliseconds. */
 const portWaitMs = 15_000;
 /**
- * How long a new session waits for a serving instance, in milliseconds. A crashed instance needs less time to restart,
- * and clients wait longer for a connection.
+ * How long a new session waits for a serving instance, in milliseconds. A crashed instance needs less time to restart.
  */
 const holdMs = 20_000;
 
@@ -27,7 +26,6 @@ export interface AgentContext {
   publicHost: string;
   tls: TlsMaterial;
   ports: PortAllocator;
-  /** The accounts that instances run under. */
   accounts: Accounts;
   log: Log;
 }
@@ -121,14 +119,14 @@ export class HostedDatabase {
   }
 
   /**
-   * Whether the upgrade or restore of this id has switched the database, and was then ended or followed by a later one.
-   * Nothing is left to do for it.
+   * Whether the upgrade or restore of this id has switched the database and is no longer the current one. Nothing is
+   * left to do for it.
    */
   isOver(upgradeId: string): boolean {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
   }
 
-  /** Starts the endpoint and the instances that the record names. */
+  /** Starts the endpoint, the serving instance, and both instances of an upgrade or a restore that has not finished. */
   async open(): Promise<void> {
     const { upgrade } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];

@@ -21,8 +21,8 @@ export interface Known {
 }
 
 /**
- * All databases of this machine. Every change is made through this class. It checks the fence, writes a line of the
- * ledger, and makes one change at a time for each database.
+ * All databases of this machine. Every change that a worker requests is made through this class. It checks the fence,
+ * writes a line of the ledger, and makes one change at a time for each database.
  */
 export class HostedDatabases {
   private readonly databasesDir: string;

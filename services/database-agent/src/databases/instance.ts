@@ -7,13 +7,11 @@ import { installedMysqlMajors } from '../engines/mysql/mysql-session';
 import { installedPostgresMajors, postgresEngine } from '../engines/postgres/postgres-engine';
 import type { TlsMaterial } from '../on-disk/tls-authority';
 
-/** The majors of every engine whose programs are on this machine. */
 export const installedMajors = async (): Promise<Major[]> => [
   ...installedPostgresMajors(),
   ...(await installedMysqlMajors()),
 ];
 
-/** The engine that runs the instances of a major. */
 export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgres' ? postgresEngine : mysqlEngine);
 
 export interface InstanceOptions {
@@ -21,7 +19,10 @@ export interface InstanceOptions {
   major: Major;
   /** The port on the loopback address. It never changes, because the other instance of an upgrade connects to it. */
   port: number;
-  /** The account under which the server runs if the agent is root. Otherwise the server runs in a box. */
+  /**
+   * The account under which the server runs if the agent is root. Otherwise the server runs in a box, if this machine
+   * has boxes.
+   */
   account: number;
   tls: TlsMaterial;
   /** Read at each start, because a cutover changes the purpose. */
@@ -32,7 +33,7 @@ export interface InstanceOptions {
   onDown: () => void;
 }
 
-/** A server of one database, of any engine. It is started again whenever it dies. */
+/** A server of one database, of any engine. Until it is stopped, it is started again whenever it dies. */
 export class Instance extends KeptServer<InstanceServer> {
   readonly major: Major;
   readonly port: number;
@@ -52,7 +53,6 @@ export class Instance extends KeptServer<InstanceServer> {
     this.folder = folder;
   }
 
-  /** Stops the instance and removes its data. */
   async remove(): Promise<void> {
     await this.stop();
     await removeServerFolders(this.folder);

@@ -48,8 +48,8 @@ export interface EndpointOptions {
 }
 
 /**
- * The address of a database. It passes bytes on without reading them, because the engine handles TLS and passwords.
- * While it holds, new sessions wait. Afterwards they reach the instance that then serves.
+ * The address of a database. After a client's greeting it passes bytes on without reading them, because the engine
+ * handles TLS and passwords. While it holds, new sessions wait. Afterwards they reach the instance that then serves.
  */
 export class Endpoint {
   private readonly options: EndpointOptions;
@@ -95,8 +95,9 @@ export class Endpoint {
   }
 
   /**
-   * Ends the sessions that have not logged in. It is called while the endpoint holds. The server does not list these
-   * sessions, so a cutover cannot end them there, but the server would wait for them before it closes to customers.
+   * Ends the sessions that have not logged in. It is called while the endpoint holds. A cutover cannot end these
+   * sessions on the server, because the server does not list them. Without this call the server would wait for them
+   * before it closes to customers.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
@@ -214,7 +215,6 @@ const leavingMs = 1_000;
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
-  /** The server's port. */
   port: number;
   /** The client's first bytes, which are sent to the server first. */
   first: Buffer;

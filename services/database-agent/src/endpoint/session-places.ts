@@ -50,7 +50,7 @@ export class SessionPlaces {
     this.options = options;
   }
 
-  /** Waits for a place and then calls `enter`, which must call `add` at once. */
+  /** Waits for a place and then calls `enter`. If the client takes the place, `enter` must call `add` at once. */
   wait(client: object, waiter: Waiter): void {
     this.waiting.set(client, waiter);
     this.goOn();

@@ -1,6 +1,6 @@
 import { readFirstPacket, type Verdict, writeFatal, writeMysqlError } from '@drydock/agent/host';
 
-/** The first, unencrypted message of a client. */
+/** The first bytes of a client, and the purpose that they show. */
 export interface Greeting {
   kind: 'session' | 'cancel' | 'plain';
   first: Buffer;
@@ -52,10 +52,7 @@ function judgePostgres(first: Buffer): Verdict<Greeting> {
   return said.kind === 'cancel' ? { kind: 'cancel', first } : said.kind;
 }
 
-/**
- * The wire of MySQL and MariaDB. The server sends the first message, and refuses a client without TLS before it gets a
- * password.
- */
+/** The wire of MySQL and MariaDB. The server sends the first message, and itself refuses clients without TLS. */
 export const mysqlWire: Wire = {
   judge: (first) => ({ kind: 'session', first }),
   plain: writeMysqlError(3159, plainMessage),

@@ -18,7 +18,7 @@ export interface Purpose {
   size: DatabaseRecord['size'];
   /** The name of the customer's database; null for an instance that is only for a trial. */
   databaseName: string | null;
-  /** Whether the instance was replaced by another one. The customer may then only read in it. */
+  /** Whether the instance was replaced by another one. Its server then starts read-only. */
   isFrozen: boolean;
 }
 
@@ -27,7 +27,10 @@ export interface Start {
   major: Major;
   /** The instance's port on the loopback address. It never changes. */
   port: number;
-  /** The account under which the server runs if the agent is root. Otherwise the server runs in a box. */
+  /**
+   * The account under which the server runs if the agent is root. Otherwise the server runs in a box, if this machine
+   * has boxes.
+   */
   account: number;
   tls: TlsMaterial;
   purpose: Purpose;
@@ -54,7 +57,6 @@ export interface Moving extends Owner {
 
 /** A session for a snapshot. It is opened in advance, so that taking the snapshot costs one round trip. */
 export interface SnapshotSession {
-  /** Takes the snapshot at this moment. */
   take(): Promise<void>;
   isAlive(): Promise<boolean>;
   close(): Promise<void>;
@@ -102,7 +104,7 @@ export interface Precheck {
   freeBytes: number;
 }
 
-/** Makes the input of the engine's job programs, which process customers' content. */
+/** Makes the input of the engine's job program, which processes customers' content. */
 export interface EngineJobs {
   /** The file of the program for all of these jobs, below `dist`. */
   program: string;

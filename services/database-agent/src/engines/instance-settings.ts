@@ -8,7 +8,7 @@ export interface Tuning {
   connectionsMax: number;
   /** The text of pg_hba.conf. */
   accessRules: string;
-  /** Whether the instance was replaced by another one. The customer may then only read in it. */
+  /** Whether the instance was replaced by another one. Its transactions are then read-only by default. */
   isFrozen: boolean;
 }
 

@@ -36,7 +36,7 @@ interface Dumped {
   progress: (share: number) => void;
 }
 
-/** Writes a dump into the archive while it is made. So the memory that this takes does not grow with the dump. */
+/** Writes a dump into the archive while the dump is made. So the memory that is used does not grow with the dump. */
 export async function packDump(
   { sink }: Archives,
   entries: AsyncIterable<StreamEntry>,
@@ -55,8 +55,8 @@ export async function packDump(
 }
 
 /**
- * Reads an archive section by section. `siteId` is the database from which it was taken. Of sections that are not
- * wanted, no byte is read.
+ * Reads an archive section by section. `siteId` is the database from which it was taken. The bytes of unwanted sections
+ * are not read.
  */
 export function readSections(
   archives: Archives,

@@ -11,8 +11,8 @@ import {
 } from '@drydock/process';
 
 /**
- * The account under which job programs run if the agent is root. They need nothing of this machine but the network and
- * their input.
+ * The account under which job programs run if the agent is root. A job program needs nothing of this machine but the
+ * network and its input.
  */
 const jobAccount = 299_999;
 
@@ -37,8 +37,8 @@ export const runJob = <Result>(
   });
 
 /**
- * Starts the program in a box, in which it sees Drydock's compiled packages and the folders in `mounts`, and no other
- * file of Drydock. On a machine without boxes it starts without one.
+ * Starts the program in a box. Of Drydock's files the box shows only the packages and services, and the folders in
+ * `mounts`. On a machine without boxes, the program starts without one.
  */
 async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
   const isolation = await detectIsolation();

@@ -84,7 +84,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
       const [{ v } = { v: '' }] = (await ask('select version() as v')) as { v: string }[];
       return /^\d+\.\d+/.exec(v)?.[0] ?? '';
     };
-    /** Tells whether a customer could write to an instance directly at its port, without the proxy. */
+    /** Tells whether a customer could write to an instance directly at its port, without the endpoint. */
     const canWrite = async (which: 'old' | 'target'): Promise<boolean> => {
       const { upgrade, instances } = readRecord(host, databaseId);
       const port = instances.find(({ instance_id }) => instance_id === upgrade?.[which])?.port ?? 0;

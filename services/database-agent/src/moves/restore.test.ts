@@ -58,7 +58,7 @@ async function stage(databaseId: string, { served, spec }: Dumped, id = upgradeI
 const textAt = async (database: DatabaseDescription): Promise<unknown> =>
   (await runSql(customer(database), 'select text from notes'))[0];
 
-/** Tells whether a customer could connect to an instance directly at its port, over TLS and without the proxy. */
+/** Tells whether a customer could connect to an instance directly at its port, over TLS and without the endpoint. */
 const enters = async (database: DatabaseDescription, which: 'old' | 'target'): Promise<boolean> =>
   (await codeOf(
     runSql(customer({ ...database, port: findInstance(host, database.database_id, which).port }), 'select 1'),

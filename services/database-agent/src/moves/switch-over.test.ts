@@ -75,7 +75,7 @@ const majorAt = async (): Promise<number> => {
   return row?.major ?? 0;
 };
 
-/** Tells whether a customer could write to an instance directly at its port, over TLS and without the proxy. */
+/** Tells whether a customer could write to an instance directly at its port, over TLS and without the endpoint. */
 const canWrite = async (which: 'old' | 'target'): Promise<boolean> => {
   const direct = customer({ ...database, port: findInstance(host, databaseId, which).port });
   return (await codeOf(runSql(direct, 'create temp table probe (a int); select 1'))) === 'done';

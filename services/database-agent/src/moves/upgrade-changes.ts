@@ -145,8 +145,8 @@ export async function retireOld(database: HostedDatabase, upgradeId: string): Pr
 }
 
 /**
- * Restores the state before the upgrade or restore. One that the record does not know is no error. Throws
- * `already_switched` after the point of no return.
+ * Restores the state before the upgrade or restore. Does nothing if the record does not know the upgrade or restore.
+ * Throws `already_switched` after the point of no return.
  */
 export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   const { record } = database;

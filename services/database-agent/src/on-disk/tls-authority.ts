@@ -99,9 +99,9 @@ async function keepPair(
 }
 
 /**
- * Opens the private authority of this machine, and its certificate for the names that customers use. The authority is
- * made once, and its key never leaves the folder. All instances get the same certificate with its key. A library makes
- * the certificates, because Node cannot.
+ * Opens the private authority of this machine, and the certificate that it has signed for the names that customers use.
+ * The authority is made once, and its key never leaves the folder. All instances get the same certificate with its key.
+ * A library makes the certificates, because Node cannot.
  */
 export async function openTlsAuthority(
   databasesDir: string,

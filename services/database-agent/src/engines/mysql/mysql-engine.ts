@@ -111,7 +111,8 @@ async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwit
 }
 
 /**
- * Opens a cutover. In an upgrade and in a restore it copies the customer's login from the old instance to the target.
+ * Opens a cutover. For a restore as for an upgrade, the cutover copies the customer's login from the old instance to
+ * the target.
  */
 async function openCutover(moving: Moving): Promise<Cutover> {
   const { oldUrl, targetUrl, username } = moving;
@@ -206,7 +207,8 @@ const mysqlJobs: EngineJobs = {
     };
     return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
   },
-  // Two stages have nothing to do. `copy_data` copies the schema with the rows, and the load makes the statistics.
+  // `copy_schema` has nothing to do, because `copy_data` copies the schema with the rows. `finish` has nothing to do,
+  // because the load makes the statistics.
   stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
     if (stage === 'copy_schema' || stage === 'finish') return null;
     const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];

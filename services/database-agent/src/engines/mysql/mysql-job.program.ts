@@ -225,7 +225,7 @@ async function readOneRow(
 
 /**
  * Loads only the schema into a scratch server. If the server refuses a part, the trial ends with `content_refused`. A
- * preflight waits for the trial, so it must not last longer for a larger database.
+ * preflight waits for the trial, so the trial must not last longer for a larger database.
  */
 function tryDump({ server, ...setup }: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
   return withArchives(context, async (archives) => {

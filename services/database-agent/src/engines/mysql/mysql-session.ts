@@ -6,9 +6,7 @@ import mysql from 'mysql2/promise';
 import { z } from 'zod';
 import type { Access, Owner } from '../engine';
 
-/** Quotes a name for a statement. */
 export const quoteName = (name: string): string => mysql.escapeId(name, true);
-/** Quotes a text for a statement. */
 export const quoteText = (text: string): string => mysql.escape(text);
 
 const connectMs = 10_000;
@@ -61,12 +59,11 @@ export function loginOf(adminUrl: string): MysqlLogin {
   };
 }
 
-/** The URL of `root@localhost` at a socket, in the form that {@link openMysql} takes. */
+/** The URL of a login, in the form that {@link openMysql} takes. */
 export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
   `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/` +
   `?socketPath=${encodeURIComponent(socketPath)}`;
 
-/** The majors of MariaDB and MySQL whose programs this machine has. */
 export const installedMysqlMajors = async (): Promise<Major[]> => (await listEngines()).map(({ version }) => version);
 
 /** The programs of a major. Throws `major_not_installed`. */
@@ -194,7 +191,6 @@ async function endSessions(server: MysqlSession, sessions: readonly { id: number
 
 const bytesSchema = z.object({ bytes: z.coerce.number() });
 
-/** The size on disk in bytes; null if the server does not answer. */
 export async function readMysqlSize(adminUrl: string, databaseName: string): Promise<number | null> {
   const sql =
     'select coalesce(sum(data_length + index_length), 0) as bytes from information_schema.tables ' +
@@ -206,7 +202,7 @@ export async function readMysqlSize(adminUrl: string, databaseName: string): Pro
   }
 }
 
-/** Lets customers in or keeps them out. */
+/** Lets the customer in or keeps it out. Does nothing before the customer's account was made. */
 export async function applyMysqlAccess(adminUrl: string, { username, isOpen }: Access): Promise<void> {
   await withMysql(adminUrl, async (server) => {
     const sql = `select count(*) as n from mysql.user where user = ${quoteText(username)} and host = '%'`;

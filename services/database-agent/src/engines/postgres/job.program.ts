@@ -47,12 +47,12 @@ import { type Archives, packDump, readSections, withArchives } from '../../jobs/
 import { withServer } from './own-database';
 
 /*
- * The program of the Postgres jobs. Only such a process handles a customer's content. It runs in a box under the
- * account of job programs, knows nothing but its input, and ends with its job.
+ * The program of the Postgres jobs. Only such a process handles the content of a customer's Postgres database. It runs
+ * in a box under the account of job programs, knows nothing but its input, and ends with its job.
  */
 
 // The input of the program. The engine imports only its type. The URLs lead to the database `postgres`, with the
-// superuser's login.
+// superuser's login. Only the `url` of a scratch instance leads to the database that is loaded, with its owner's login.
 const databaseSchema = z.strictObject({ url: z.string(), databaseName: z.string() });
 const moveSchema = z.strictObject({
   oldUrl: z.string(),
@@ -222,10 +222,7 @@ function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDum
   });
 }
 
-/**
- * Loads an archive into the scratch instance, which compares the row counts, and reads one row back as a customer
- * would.
- */
+/** Loads an archive into the scratch instance, compares the row counts, and reads one row back as a customer would. */
 function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const manifest = await loadDatabase({

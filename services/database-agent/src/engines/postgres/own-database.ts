@@ -17,8 +17,8 @@ export async function withServer<T>(adminUrl: string, work: (client: pg.Client) 
 }
 
 /**
- * Makes the customer's role and empty database. What an interrupted attempt has left is removed first. The role may
- * make further roles with no more rights than its own, and cannot enter another database.
+ * Makes the customer's role and empty database. Everything that an interrupted attempt has left is removed first. The
+ * role cannot enter another database. With `mayMakeRoles` it may make further roles, with no more rights than its own.
  */
 export async function makeOwnDatabase(
   adminUrl: string,
