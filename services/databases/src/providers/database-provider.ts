@@ -38,7 +38,8 @@ export type UpgradePhase = 'prepared' | 'switched' | 'finished';
 /** A database as its provider reports it. */
 export interface HostedDatabase {
   /**
-   * The address, which no upgrade changes. Clients must use TLS. The engine itself terminates TLS and checks the password.
+   * The address, which no upgrade changes. Clients must use TLS. The engine itself terminates TLS and checks the
+   * password.
    */
   host: string;
   port: number;
