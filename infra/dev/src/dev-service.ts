@@ -1,6 +1,6 @@
 // `npm run dev NAME`: runs one service (its API and its worker), the gateway or an agent, and everything that it needs.
-// Its code is compiled and restarted at every change. `--seed` also runs the rest of `npm start` and creates the demo
-// content. `--inspect` opens the debugger's port.
+// At every change the code is compiled and the program is restarted. `--seed` also runs the rest of `npm start` and
+// creates the demo content. `--inspect` opens the debugger's port.
 
 import fs from 'node:fs';
 import path from 'node:path';

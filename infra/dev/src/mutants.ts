@@ -68,7 +68,7 @@ function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string
 
 /**
  * Plants the defect, runs its suites and removes the defect. Resolves with the tests that found it. `alsoBuild` has the
- * file of the previous defect, whose original text must be built again.
+ * file of the previous defect. Its text is restored, but its built code still has that defect, so it is built again.
  */
 async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, isWhole: boolean): Promise<string[]> {
   const file = path.join(copy, defect.file);
@@ -85,7 +85,10 @@ async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, 
   }
 }
 
-/** Plants the defects, and prints for each whether it was found. Resolves with the number that was not found. */
+/**
+ * Plants the defects one after another, and prints for each whether it was found. Resolves with the number of defects
+ * that were not found.
+ */
 async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   let failed = 0;
   let planted: string[] = [];

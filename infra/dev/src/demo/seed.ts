@@ -40,7 +40,7 @@ export interface SeedContext {
 
 /**
  * One part of the demo content. A seed runs at each start until all its fields are in demo.json. So it must be
- * repeatable: each of its POSTs has an idempotency key.
+ * repeatable: each of its POSTs to the API has an idempotency key.
  */
 export interface Seed {
   /** The name of the part, for the terminal. */

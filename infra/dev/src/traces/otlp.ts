@@ -43,7 +43,7 @@ export interface Span {
   /** The id of the parent. Undefined for the root of a trace. */
   parentSpanId: string | undefined;
   name: string;
-  /** OpenTelemetry's SpanKind. 2 is the server of a call, and 3 is the client. */
+  /** OpenTelemetry's SpanKind as OTLP encodes it: 2 is the server of a call, and 3 is the client. */
   kind: number;
   /** The name of the process, such as `hosting-worker`. */
   service: string;
