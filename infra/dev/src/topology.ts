@@ -51,6 +51,7 @@ const dataStores: readonly ProcessPlan[] = [
   },
 ];
 
+/** The agents and the emulators of providers. */
 const hosts: readonly ProcessPlan[] = [
   {
     name: 's3-stand-in',
