@@ -53,8 +53,8 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   afterAll(() => stack?.stop());
 
   /**
-   * Repeats the call with the same idempotency key until it gets its final answer. If the call starts a workflow, waits
-   * for its end.
+   * Repeats the call with the same idempotency key until it gets a final answer. If the call starts a workflow, waits
+   * for the workflow's end.
    */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };
