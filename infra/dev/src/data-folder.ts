@@ -145,7 +145,6 @@ export function openProcessTable(dataDir: string): ProcessTable {
   };
 }
 
-/** Returns the processes that an earlier supervisor recorded as running, by name. */
 function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
   const file = proofsFile(dataDir);
   return fs.existsSync(file) ? proofsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
@@ -173,7 +172,6 @@ export interface PortBook {
   choose(name: string): Promise<number>;
   /** Records a port that the user has chosen. @throws if another program listens on the port */
   insist(name: string, port: number): Promise<number>;
-  /** Releases the block of ports. */
   close(): Promise<void>;
 }
 

@@ -27,7 +27,6 @@ const folderOf = (entry: string): string => path.dirname(path.dirname(inRepo(ent
 const isWorker = (name: string): boolean => name.endsWith('-worker');
 const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
 
-/** Starts a program from its package's `dist`. */
 function start({ name, entry, flags, environment, port }: NodeProgram, isInspected: boolean): Promise<GuardedChild> {
   const preload = inRepo('packages/service/dist/telemetry/preload.js');
   const inspect = isInspected ? [`--inspect=127.0.0.1:${inspectorPort + (isWorker(name) ? 1 : 0)}`] : [];

@@ -39,7 +39,6 @@ export function openChildLog(folder: string, name: string): ChildLog {
   };
 }
 
-/** Returns the last lines of a log, for an error message. */
 export function readLastLines(file: string, linesMax: number): string {
   if (!fs.existsSync(file)) return '(it wrote no log)';
   return fs.readFileSync(file, 'utf8').trimEnd().split('\n').slice(-linesMax).join('\n');

@@ -14,7 +14,6 @@ const root = process.cwd();
 const write = (line: string): void => void process.stdout.write(`${line}\n`);
 const secondsSince = (started: number): string => ((performance.now() - started) / 1000).toFixed(1);
 
-/** Runs a command in the copy. Resolves with its exit code and its output. */
 function run(copy: string, command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
   const child = spawn(command, args, {
     cwd: copy,
@@ -55,7 +54,7 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
 
 /**
  * Returns the failed tests as `file › title`, those of the expected suites first. Tests of the mutants themselves do
- * not count: they fail with any planted defect, because its text is no longer in its file.
+ * not count. They fail with any planted defect, because the text that the defect replaces is no longer in its file.
  */
 function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string[] {
   const broken = [...suites].sort(

@@ -59,7 +59,6 @@ export const readinessPath = '/readyz';
 
 export const urlOf = (place: Place, name: string): string => `http://${place.addressOf(name)}`;
 
-/** Returns the URL with which a service connects to its database. */
 export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | 'queue'): string {
   const label = `postgres:${service}`;
   return `postgresql://${service}_${place.fingerprint(label)}:${place.current(label)}@${place.addressOf('postgres')}/${service}`;
@@ -156,7 +155,6 @@ export function accountList(place: SecretPlace, name: string, suffix = ''): stri
     .join(',');
 }
 
-/** Returns the address of the bucket for Drydock's backups. */
 const backupsBucket = (place: Place): Variables => ({
   BACKUPS_S3_ENDPOINT: place.isEmbedded ? urlOf(place, 's3-stand-in') : place.setting('BACKUPS_S3_ENDPOINT'),
   BACKUPS_S3_REGION: place.isEmbedded ? 'us-east-1' : place.setting('BACKUPS_S3_REGION', 'us-east-1'),

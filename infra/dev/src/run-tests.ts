@@ -100,7 +100,6 @@ async function runSuites(
   return { ...counts, failed: counts.failed + (isUnexplained ? 1 : 0) };
 }
 
-/** Returns the suites for jest to run, without those in `done`. */
 function suitesToRun(
   scope: Scope,
   { 'as-root': asRoot, all: isAll, shard }: { 'as-root': boolean; all: boolean; shard?: string },
@@ -142,7 +141,6 @@ async function giveSecondChances(
   return { suites: latestOf(readSuites(run.log)).filter(({ file }) => names.has(file)), flaky };
 }
 
-/** Returns the latest result of each suite. */
 const latestOf = (suites: readonly Suite[]): Suite[] => [
   ...new Map(suites.map((suite) => [suite.file, suite])).values(),
 ];

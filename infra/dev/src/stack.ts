@@ -29,7 +29,6 @@ export interface Stack {
    * Gives addresses and secrets. `adminUrl` and `sitesSocketFolder` throw if their database server has not started yet.
    */
   place: SecretPlace;
-  /** Returns the program, environment and port of a process on this machine. */
   programOf(name: string): NodeProgram;
   processesFile: string;
   /** Returns lines for the user, for example which queue is used. They are complete after the start. */

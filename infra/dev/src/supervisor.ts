@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChildExit, ProcessProof } from '@drydock/process';
 import type { ProcessTable } from './data-folder';
 
-/** A process that runs now. */
 export interface Running {
   port: number;
   proof: ProcessProof;

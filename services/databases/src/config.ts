@@ -16,8 +16,8 @@ import { z } from 'zod';
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
 
 /**
- * The API does not get the key of the archives, so it cannot open one. It has its own secret for the database agent,
- * and the agent accepts only reads with that secret.
+ * The API does not get the key of the archives, so it cannot open an archive. It has its own secret for the database
+ * agent, and the agent accepts only reads with that secret.
  */
 export const serverShape = {
   ...serviceFields('databases'),

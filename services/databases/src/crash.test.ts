@@ -29,9 +29,10 @@ interface Run {
 }
 
 /**
- * The cases to run of each kind. A case that throws lets the workflow fail. Deletions and scheduled workflows have no
- * such cases, because the effect of a failed run stays and the work is started again. An upgrade takes long. So only
- * the chaos run has all of its cases, and the usual long run has those that kill the worker and one that throws.
+ * The cases to run of each kind. In a case that throws, the workflow fails or waits for staff. Deletions and scheduled
+ * workflows have no such cases, because the effect of a failed run stays and the work is started again. An upgrade
+ * takes long. So only the chaos run has all of its cases, and the usual long run has those that kill the worker and one
+ * that throws.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {

@@ -18,7 +18,6 @@ export interface DatabaseHostProcess {
   ledger(): LedgerEntry[];
   /** Kills the agent with SIGKILL and starts it again on its folder. */
   restart(): Promise<void>;
-  /** Ends the agent and removes its databases. */
   stop(): Promise<void>;
 }
 

@@ -23,7 +23,6 @@ export const demoSchema = z.object({
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
   // The fields below, except `processes_file` and `unfinished`, are missing if the demo has only keys and sites
   // (DRYDOCK_DEMO=sites).
-  /** A site that is a Node application. */
   app_site_id: z.string().optional(),
   /** A site with a full copy and two increments in the bucket that `customer_storage` names. */
   offsite_site_id: z.string().optional(),

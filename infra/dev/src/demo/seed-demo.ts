@@ -22,7 +22,6 @@ export interface DemoContext extends DemoTools {
    * machine.
    */
   extent: 'whole' | 'sites';
-  /** Prints one line on the terminal. */
   say(line: string): void;
 }
 

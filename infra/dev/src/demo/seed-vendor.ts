@@ -52,7 +52,6 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
   return id;
 }
 
-/** Creates a site of the platform `vendor` in the live mode and one in the sandbox. */
 export const vendorSeed: Seed = {
   title: 'Making a site at a hosting vendor, with restore points',
   fields: ['vendor_site_id'],

@@ -328,7 +328,8 @@ export class Examples {
       'restoreCard',
     ])
       await this.send(id, params);
-    // A column with cards cannot be deleted, nor the last column, because archived cards may return to it.
+    // A column with cards cannot be deleted. The last column cannot be deleted either, because archived cards may
+    // return to it.
     await this.send('archiveCard', params);
     await this.send('createBoardColumn', { boardId });
     for (const id of ['deleteBoardLabel', 'deleteBoardColumn', 'deleteBoard']) await this.send(id, params);

@@ -26,7 +26,6 @@ import { Tenant, type TenantDatabase, type TenantSite } from './tenant';
 import { type Place, writeVersion } from './versioned-site';
 
 const rounds = isChaos ? 5 : 1;
-/** Returns `done`, or a description of the failure. */
 const outcomeOf = (end: Promise<Ended>): Promise<string> =>
   end.then(
     (ended) => (['answered', 'succeeded'].includes(ended.status) ? 'done' : JSON.stringify(ended)),

@@ -1,5 +1,5 @@
 /**
- * Runs every block of every README and guide twice.
+ * Runs every block of every README and guide twice, except blocks that need something that no test has.
  *
  * @tier long
  * @processes

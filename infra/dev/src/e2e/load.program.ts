@@ -24,7 +24,6 @@ const setupSchema = z.object({
 });
 export type LoadSetup = z.infer<typeof setupSchema>;
 
-/** The answers that the clients have got. */
 export interface LoadTally {
   /** The milliseconds of each successful request since `measure`. */
   admittedMs: number[];

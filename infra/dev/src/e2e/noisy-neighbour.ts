@@ -35,9 +35,7 @@ const pages = {
   quadratic: { path: 'quadratic.html', text: '<?sql '.repeat(templateBytes / 6) },
 };
 
-/** An organisation that attacks. */
 export interface Attacker {
-  /** Starts all attacks. */
   start(): Promise<void>;
   /** Returns how often each answer came so far, for example 812 times `bodies 503 overloaded`. */
   tally(): Promise<Tally>;

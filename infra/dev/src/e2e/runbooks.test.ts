@@ -170,7 +170,6 @@ async function probe(name: string, line: string): Promise<{ status: number; text
     return null;
   }
 }
-/** Freezes a process while `work` runs. */
 async function whileFrozen(name: string, work: () => Promise<void>): Promise<void> {
   const pid = pidOf(name);
   process.kill(pid, 'SIGSTOP');

@@ -19,7 +19,6 @@ export function copyTree(root: string): string {
   return copy;
 }
 
-/** Returns the folder of the package to which a file belongs. */
 export function packageOf(file: string): string {
   const [area = '', name = ''] = file.split('/');
   return path.join(area, name);

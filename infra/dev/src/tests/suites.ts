@@ -82,6 +82,5 @@ export function readSuites(log: string): Suite[] {
     });
 }
 
-/** Returns the path of a temporary file for this run. */
 export const scratchFile = (name: string): string =>
   path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-tests-')), name);

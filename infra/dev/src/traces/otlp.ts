@@ -36,7 +36,6 @@ const metricsSchema = z.looseObject({
   resourceMetrics: z.array(z.looseObject({ scopeMetrics: z.array(z.looseObject({ metrics: z.array(metricSchema) })) })),
 });
 
-/** A span as a process sent it. */
 export interface Span {
   traceId: string;
   spanId: string;

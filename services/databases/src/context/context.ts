@@ -26,7 +26,10 @@ export interface WorkContext {
   passwords: DatabasePasswords;
   /** The secrets of 32 bytes from which the keys of archives are derived, the current one first. */
   archiveKey: RootKey;
-  /** How long an old instance is kept after an upgrade or a restore, and the time between two proofs, in seconds. */
+  /**
+   * How long an old instance is kept after an upgrade or a restore, in seconds. The next field is the time between two
+   * proofs of a database's backups, in seconds.
+   */
   oldInstanceSeconds: number;
   verifyRestoreSeconds: number;
   /**
@@ -38,7 +41,6 @@ export interface WorkContext {
 
 export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
-/** The database that a step works on. */
 export const refOf = ({
   orgId,
   mode,

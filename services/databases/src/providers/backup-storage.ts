@@ -19,7 +19,6 @@ export interface BackupStorage {
   removeAll(prefix: string, keep?: string): Promise<void>;
 }
 
-/** The folder of all backups of a database. */
 export const databaseBackupsPrefix = ({ mode, databaseId }: DatabaseRef): string => `${mode}/${databaseId}`;
 
 /** The folder of all attempts at one backup. */

@@ -48,9 +48,9 @@ async function readPlan(
 }
 
 /**
- * Makes the target instance of an upgrade. Before the first attempt the prechecks are repeated, because the database
- * may have changed since the plan. The trial of the schema and the rows is not repeated: the copy follows at once, and
- * if the engine refuses something the upgrade ends. Throws `precheck_failed`.
+ * Makes the target instance of an upgrade. Unless the agent already knows the upgrade, the prechecks are repeated
+ * first, because the database may have changed since the plan. The trial of the schema and the rows is not repeated:
+ * the copy follows at once, and if the engine refuses something the upgrade ends. Throws `precheck_failed`.
  */
 async function createTarget(
   client: DatabaseHostClient,

@@ -196,7 +196,7 @@ export interface Comparison {
  * error, for example if the provider cannot be reached.
  */
 export interface DatabaseReader {
-  /** The majors, of any engine, whose programs the provider has. */
+  /** The majors, of all engines, whose programs the provider has. */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   /**
    * The database as the provider reports it. Null if the database was never made, if its creation has not finished, or
@@ -204,8 +204,9 @@ export interface DatabaseReader {
    */
   describe(database: DatabaseRef, signal?: AbortSignal): Promise<HostedDatabase | null>;
   /**
-   * Finds everything that would stop an upgrade to this major now. Changes nothing. Rejects with DatabaseProviderError
-   * `unknown_database`, or with `unavailable` if the instance does not answer.
+   * Finds everything that would stop an upgrade to this major now. Changes nothing in the database. Rejects with
+   * DatabaseProviderError `unknown_database` or `major_not_installed`, or with `unavailable` if the instance does not
+   * answer.
    */
   planUpgrade(database: DatabaseRef, toMajor: Major, signal?: AbortSignal): Promise<UpgradePlan>;
 }

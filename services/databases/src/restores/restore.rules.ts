@@ -39,8 +39,8 @@ export function refuseOrigin(backup: Point | null, version: string): Refusal | n
 }
 
 /**
- * The restored instance needs this many times the unpacked size, for indexes and the write-ahead log, and the bytes of
- * an empty instance. Upgrades use the same factor.
+ * A restored instance needs `overheadFactor` times the unpacked size, for indexes and the write-ahead log, plus
+ * `instanceBytes` for an empty instance. Upgrades use the same factor.
  */
 const overheadFactor = 2.2;
 const instanceBytes = 128 * 2 ** 20;
