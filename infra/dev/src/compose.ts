@@ -62,7 +62,7 @@ const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ['create-databases', createDatabasesSecrets(place)],
 ]);
 
-/** The file of each secret, by template. Containers with the same template share the file of the first of them. */
+/** The name of each secret's file, by template. Containers with the same template share one file. */
 const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
 for (const [container, variables] of secretsOf) {
   for (const [variable, template] of Object.entries(variables)) {
@@ -71,7 +71,10 @@ for (const [container, variables] of secretsOf) {
   }
 }
 
-/** Returns the key in {@link secretFiles}. All secrets from the operator have the empty template, which is no key. */
+/**
+ * Returns the key of a secret in {@link secretFiles}: its template. Secrets from the operator all have the empty
+ * template, so container and variable are the key instead.
+ */
 function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;
 }
@@ -90,7 +93,10 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/** Returns a variable `NAME_FILE` for each secret `NAME`. Our programs and the image of Postgres read its file. */
+/**
+ * Returns a variable `NAME_FILE` for each secret `NAME`. It names the file from which our programs and the image of
+ * Postgres read the secret.
+ */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
@@ -134,7 +140,10 @@ function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
   return Object.keys(conditions).length === 0 ? {} : { depends_on: conditions };
 }
 
-/** The variables that groups of containers share. Each group below contains the group before it. */
+/**
+ * The variables that groups of containers share. In docker-compose.yml each of these groups also has the variables of
+ * the groups before it.
+ */
 const common: Variables = {
   HOST: '0.0.0.0',
   PORT: String(programPort),
@@ -151,7 +160,10 @@ const ofService: Variables = { KEYS_URL: urlOf(place, 'keys'), ...filesOf(Object
 const ofQueued: Variables = filesOf(['QUEUE_URL']);
 const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvironment(place));
 
-/** Returns the environment of a container: a YAML merge of its group, and the variables outside the group. */
+/**
+ * Returns the environment of a container: a YAML merge of the container's group, and the variables that the group
+ * lacks.
+ */
 function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
   // keys-worker has a database but not the secrets of a service, because it only sends webhooks.
   if (database === undefined || !('SERVICE_SECRET_FILE' in variables)) return { '<<': '*common', ...variables };
@@ -162,8 +174,8 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
 }
 
 /**
- * Returns the variables outside the group. @throws if `container` lacks a variable of the group or has another value
- * for it, because the YAML merge would give it the value of the group
+ * Returns the variables that the group lacks. @throws if `container` is given and lacks a variable of the group or has
+ * another value for it, because the YAML merge would give it the value of the group
  */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
@@ -195,7 +207,7 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    // While the master key is rotated REDIS_CONFIG has two passwords. The health check uses the first.
+    // While the master key is rotated, REDIS_CONFIG has two passwords. The health check uses the first.
     const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,
@@ -253,7 +265,7 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** The containers that run once before each start. They change only what is missing or wrong. */
+/** The containers that run once before each start. They leave alone what is already right. */
 const jobs = {
   // New volumes belong to root. This job gives them to the user of Drydock's programs.
   'prepare-volumes': {

@@ -15,7 +15,7 @@ import {
 import { z } from 'zod';
 import type { SecretPlace } from './place';
 
-/** Replaces a file in one step, so that neither a reader nor a crash finds half a file. Only this user can read it. */
+/** Replaces a file in one step, so that a reader never finds half a file. Only this user can read the file. */
 function writeFileAtomically(file: string, content: string): void {
   const unfinished = `${file}.${process.pid}`;
   fs.writeFileSync(unfinished, content, { mode: 0o600 });
@@ -28,12 +28,12 @@ export function writeJsonAtomically(file: string, value: unknown): void {
 
 const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.string() });
 
-/** A process whose supervisor has died ends by itself within this time, or it hangs. */
+/** How long a leftover process may take to end after SIGTERM, before it gets SIGKILL. */
 const graceMs = 5_000;
 
 /**
  * The pause after which a supervisor reads supervisor.json again. Two supervisors that start together may both find no
- * other supervisor and both write the file. The one that wrote last continues.
+ * other supervisor, and both write the file. The supervisor that wrote last continues.
  */
 const sameMomentMs = 250;
 
@@ -74,9 +74,10 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
 type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**
- * Opens the master key in the data folder. The first start creates the key with mode 0600. Only the supervisor reads
- * it. While the key is rotated, `master.key` has two keys, separated by a comma. The secrets of emulators must survive
- * a rotation, as those of real providers do. So they come from `emulators-master.key`, which keeps the earlier key.
+ * Opens the master key in the data folder. The first start creates the key with mode 0600. While the key is rotated,
+ * `master.key` has two keys, separated by a comma. The secrets of emulators must survive a rotation, as those of real
+ * providers do. So they are derived from `emulators-master.key` if that file exists. It has the key from before the
+ * rotation.
  */
 export function openMasterKey(dataDir: string): Secrets {
   const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];
@@ -144,7 +145,6 @@ export function openProcessTable(dataDir: string): ProcessTable {
   };
 }
 
-/** Returns the processes that an earlier supervisor recorded as running, by name. */
 function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
   const file = proofsFile(dataDir);
   return fs.existsSync(file) ? proofsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
@@ -159,8 +159,8 @@ const portsSchema = z.record(z.string(), z.int());
 const firstPort = 20_000;
 const endPort = 25_000;
 /**
- * The ports of one supervisor. A supervisor owns a block of ports while it listens on the first port of the block, so
- * two supervisors never choose the same port.
+ * The number of ports of one supervisor. While a supervisor runs, it listens on the first port of its block of ports,
+ * so two supervisors never choose the same port.
  */
 const blockSize = 100;
 
@@ -172,11 +172,13 @@ export interface PortBook {
   choose(name: string): Promise<number>;
   /** Records a port that the user has chosen. @throws if another program listens on the port */
   insist(name: string, port: number): Promise<number>;
-  /** Releases the block of ports. */
   close(): Promise<void>;
 }
 
-/** Keeps the port of each process in `<dataDir>/ports.json`. Ask for the port of a process before its start. */
+/**
+ * Keeps the port of each process in `<dataDir>/ports.json`. Ask for the port of a process before its start, because a
+ * port on which it listens counts as taken.
+ */
 export async function openPortBook(dataDir: string, say: (line: string) => void): Promise<PortBook> {
   const file = path.join(dataDir, 'ports.json');
   const ports = fs.existsSync(file) ? portsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};

@@ -4,7 +4,6 @@ import { z } from 'zod';
 /** The root of the clone. The relative path holds for `infra/dev/src` and for `infra/dev/dist`. */
 export const repoRoot = path.resolve(__dirname, '../../..');
 
-/** Returns the absolute path of a file in the clone. */
 export const inRepo = (relative: string): string => path.join(repoRoot, relative);
 
 const environmentSchema = z.object({
@@ -21,13 +20,13 @@ const environmentSchema = z.object({
   OTEL_EXPORTER_PROMETHEUS_PORT: z.coerce.number().int().min(1_024).max(65_000).optional(),
   /** Tests set this variable to 1, so that all databases run without fsync. */
   DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
-  /** The amount of demo content. Tests set it to `sites`. */
+  /** The amount of demo content. Most tests set it to `sites`. */
   DRYDOCK_DEMO: z.enum(['whole', 'sites']).default('whole'),
   QUEUE_BACKEND: z.enum(['redis', 'postgres']).optional(),
   REDIS_URL: z.url().optional(),
 });
 
-/** The variables of the user's environment that every process gets. All other variables are left out. */
+/** The variables of the user's environment that every process gets, besides those of OpenTelemetry. */
 const passedOn = [
   'PATH',
   'HOME',
@@ -47,8 +46,8 @@ const passedOn = [
 ] as const;
 
 /**
- * Tells whether OpenTelemetry's SDK reads the variable. The variables that differ for each process do not count,
- * because the supervisor sets them.
+ * Tells whether OpenTelemetry's SDK reads the variable. False for variables whose value differs for each process,
+ * because the supervisor sets these.
  */
 const isOfTelemetry = (name: string): boolean =>
   name.startsWith('OTEL_') && !name.startsWith('OTEL_EXPORTER_PROMETHEUS_') && name !== 'OTEL_SERVICE_NAME';

@@ -30,7 +30,7 @@ export function publishDevEnvironment(service: string, environment: DevEnvironme
   writeJsonAtomically(fileOf(service), environment);
 }
 
-/** Returns null if the service does not run now. */
+/** Returns null if the process that started the service has ended. */
 export function readDevEnvironment(service: string): DevEnvironment | null {
   const file = fileOf(service);
   if (!fs.existsSync(file)) return null;

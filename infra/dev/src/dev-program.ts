@@ -8,7 +8,7 @@ import { request } from 'undici';
  * the program stays down until the next restart.
  */
 export interface DevProgram {
-  /** Ends the running program and starts the compiled code. Says if the program does not start, and never throws. */
+  /** Ends the running program and starts the compiled code. Reports a program that does not start, and never throws. */
   restart(): void;
   stop(): Promise<void>;
 }
@@ -53,7 +53,7 @@ export function runDevProgram({
       const [, plain, named] = complaintPattern.exec(text) ?? [];
       complaint = plain ?? named ?? complaint;
     });
-    // The event `close` comes after all output was read, so the complaint is known.
+    // The event `close` comes after all output was read, so the complaint is known by then.
     void once(child.process, 'close').then(([code, signal]: (number | string | null)[]) => {
       if (current !== child) return;
       current = undefined;

@@ -1,6 +1,6 @@
 // `npm run dev NAME`: runs one service (its API and its worker), the gateway or an agent, and everything that it needs.
-// Its code is compiled and restarted at every change. `--seed` also runs the rest of `npm start` and creates the demo
-// content. `--inspect` opens the debugger's port.
+// At every change the code is compiled and the program is restarted. `--seed` also runs the rest of `npm start` and
+// creates the demo content. `--inspect` opens the debugger's port.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -27,7 +27,6 @@ const folderOf = (entry: string): string => path.dirname(path.dirname(inRepo(ent
 const isWorker = (name: string): boolean => name.endsWith('-worker');
 const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
 
-/** Starts a program from its package's `dist`. */
 function start({ name, entry, flags, environment, port }: NodeProgram, isInspected: boolean): Promise<GuardedChild> {
   const preload = inRepo('packages/service/dist/telemetry/preload.js');
   const inspect = isInspected ? [`--inspect=127.0.0.1:${inspectorPort + (isWorker(name) ? 1 : 0)}`] : [];

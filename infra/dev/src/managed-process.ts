@@ -39,7 +39,6 @@ export function openChildLog(folder: string, name: string): ChildLog {
   };
 }
 
-/** Returns the last lines of a log, for an error message. */
 export function readLastLines(file: string, linesMax: number): string {
   if (!fs.existsSync(file)) return '(it wrote no log)';
   return fs.readFileSync(file, 'utf8').trimEnd().split('\n').slice(-linesMax).join('\n');
@@ -90,13 +89,13 @@ export interface NodeProgram {
   environment: Readonly<Record<string, string>>;
 }
 
-/** The limit after SIGTERM. A process itself allows its work 25 s. */
+/** How long a process may take to end after SIGTERM, in milliseconds. The process itself gives its work 25 s. */
 const stopTimeoutMs = 28_000;
 
 /**
- * Returns a Node program of Drydock for the supervisor. It runs with the telemetry preload, and its environment is only
- * what `describe` returns. Its output goes to `<logsDir>/<name>.log`. `describe` is called again at each start, because
- * secrets may have been rotated.
+ * Returns a Node program of Drydock for the supervisor. It runs with the telemetry preload. Its environment is the one
+ * that `describe` returns, with its name and address added, and nothing of this process's environment. Its output goes
+ * to `<logsDir>/<name>.log`. `describe` is called again at each start, because secrets may have been rotated.
  */
 export function managedNode(describe: () => NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
   const { name, port, flags, entry: program } = describe();
@@ -162,7 +161,7 @@ export function managedPostgres(options: {
   };
 }
 
-/** The queue of this start: the user's Redis, a Redis of this stack, or tables in Drydock's Postgres. */
+/** The queue that this start uses: the user's Redis, a Redis of this stack, or tables in Drydock's Postgres. */
 type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & {
   note: string;
 };

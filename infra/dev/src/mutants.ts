@@ -14,7 +14,6 @@ const root = process.cwd();
 const write = (line: string): void => void process.stdout.write(`${line}\n`);
 const secondsSince = (started: number): string => ((performance.now() - started) / 1000).toFixed(1);
 
-/** Runs a command in the copy. Resolves with its exit code and its output. */
 function run(copy: string, command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
   const child = spawn(command, args, {
     cwd: copy,
@@ -55,7 +54,7 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
 
 /**
  * Returns the failed tests as `file › title`, those of the expected suites first. Tests of the mutants themselves do
- * not count: they fail with any planted defect, because its text is no longer in its file.
+ * not count. They fail with any planted defect, because the text that the defect replaces is no longer in its file.
  */
 function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string[] {
   const broken = [...suites].sort(
@@ -68,7 +67,7 @@ function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string
 
 /**
  * Plants the defect, runs its suites and removes the defect. Resolves with the tests that found it. `alsoBuild` has the
- * file of the previous defect, whose original text must be built again.
+ * file of the previous defect. Its text is restored, but its built code still has that defect, so it is built again.
  */
 async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, isWhole: boolean): Promise<string[]> {
   const file = path.join(copy, defect.file);
@@ -85,7 +84,10 @@ async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, 
   }
 }
 
-/** Plants the defects, and prints for each whether it was found. Resolves with the number that was not found. */
+/**
+ * Plants the defects one after another, and prints for each whether it was found. Resolves with the number of defects
+ * that were not found.
+ */
 async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   let failed = 0;
   let planted: string[] = [];

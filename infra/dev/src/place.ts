@@ -1,5 +1,5 @@
-// The values in the environments of processes. A `Place` is one kind of deployment: `npm start`, docker-compose.yml or
-// the Helm chart. It gives addresses, folders and settings. A `SecretPlace` also gives secrets.
+// The values in the environments of processes. A `Place` is one kind of deployment, such as `npm start`,
+// docker-compose.yml or the Helm chart. It gives addresses, folders and settings. A `SecretPlace` also gives secrets.
 
 /** The services that have a database and a role in Postgres. */
 export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
@@ -25,15 +25,15 @@ export interface Place {
 }
 
 /**
- * A place that also gives secrets. Of a plan's functions only `secrets` is called with it, so that no secret gets into
- * a plain variable.
+ * A place that also gives secrets. Only a plan's `secrets` can use them: its `environment` takes a plain `Place`, so
+ * that no secret gets into a plain variable.
  */
 export interface SecretPlace extends Place {
   /** Returns the secret of a label, derived from the current master key, as hex. */
   current(label: string): string;
   /**
-   * Returns the secrets of a label for a process that accepts several, separated by commas. While the master key is
-   * rotated there is one for each key, that of the current key first.
+   * Returns the secrets of a label, separated by commas, for a process that accepts several. While the master key is
+   * rotated there is one secret for each key, first that of the current key.
    */
   rotated(label: string): string;
   /**
@@ -50,7 +50,7 @@ export interface SecretPlace extends Place {
   adminUrl(cluster: 'postgres' | 'sites-postgres'): string;
   /** Returns the URL of the queue: a Redis, or a database in Drydock's Postgres. */
   queueUrl(): string;
-  /** Returns the URL of Redis, or undefined if there is none and the queue is in Postgres. */
+  /** Returns the URL of Redis, or undefined if the queue is in Postgres. */
   redisUrl(): string | undefined;
 }
 
@@ -59,7 +59,6 @@ export const readinessPath = '/readyz';
 
 export const urlOf = (place: Place, name: string): string => `http://${place.addressOf(name)}`;
 
-/** Returns the URL with which a service connects to its database. */
 export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | 'queue'): string {
   const label = `postgres:${service}`;
   return `postgresql://${service}_${place.fingerprint(label)}:${place.current(label)}@${place.addressOf('postgres')}/${service}`;
@@ -81,7 +80,7 @@ export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace)
   AUDIT_TOKEN_SECRET: place.rotated(`audit:${service}`),
 });
 
-/** Returns the secrets of a service with a queue, which its worker shares. */
+/** Returns the secrets that the API and the worker of a service with a queue share. */
 export const queuedSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   ...serviceSecrets(service, place),
   QUEUE_URL: place.queueUrl(),
@@ -139,7 +138,10 @@ export const emulatorAdmin = (
   token: place.derive(`${name}:admin`),
 });
 
-/** A live account at an emulator replaces a real account, so only `npm start` has it. */
+/**
+ * The accounts of an emulator. Only `npm start` has a live account at it, because elsewhere the live account is at a
+ * real provider.
+ */
 const accountsIn = (place: Place): readonly string[] => (place.isEmbedded ? ['live', 'sandbox'] : ['sandbox']);
 
 /**
@@ -153,7 +155,6 @@ export function accountList(place: SecretPlace, name: string, suffix = ''): stri
     .join(',');
 }
 
-/** Returns the address of the bucket for Drydock's backups. */
 const backupsBucket = (place: Place): Variables => ({
   BACKUPS_S3_ENDPOINT: place.isEmbedded ? urlOf(place, 's3-stand-in') : place.setting('BACKUPS_S3_ENDPOINT'),
   BACKUPS_S3_REGION: place.isEmbedded ? 'us-east-1' : place.setting('BACKUPS_S3_REGION', 'us-east-1'),

@@ -11,7 +11,7 @@ export interface ProcessPlan {
   name: string;
   /** A compiled program of Drydock with flags for Node, or a database server that the deployment provides. */
   run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
-  /** The processes that start before this process and stop after it. */
+  /** The processes that are started before this process and stopped after it. */
   needs: readonly string[];
   /** The processes that this process calls but does not need for its start. */
   calls?: readonly string[];

@@ -22,7 +22,7 @@ import {
   scratchFile,
 } from './tests/suites';
 
-/** The most failed suites that are run a second time. If more suites fail, the run has failed. */
+/** The most failed suites that are run a second time. If more suites fail, none is run again. */
 const flakySuitesMax = 2;
 
 interface Counts {
@@ -40,7 +40,7 @@ const options = {
   chaos: { type: 'boolean', default: false },
   /** `n/m` runs the n-th of m parts of the suites. */
   shard: { type: 'string' },
-  /** Runs all suites, also those that passed in an earlier run on the same sources. */
+  /** Runs all suites, including those that passed in an earlier run on the same sources. */
   afresh: { type: 'boolean', default: false },
 } as const;
 
@@ -59,7 +59,7 @@ async function main(): Promise<number> {
     counts.failed += checked.failed;
     write(`Checks: ${secondsSince(started)} s`);
   }
-  // A failed check ends the run before the suites, so that an error of form is reported within a minute.
+  // A failed check ends the run before the suites, so that an error of format or types is reported within a minute.
   if (counts.failed === 0 && !values['checks-only']) add(counts, await runSuites(scope, values, positionals));
   const wholeSince = Number(process.env['DRYDOCK_COMMAND_STARTED_MS']);
   if (wholeSince > 0) write(`With install and build: ${((Date.now() - wholeSince) / 1000).toFixed(0)} s`);
@@ -100,7 +100,6 @@ async function runSuites(
   return { ...counts, failed: counts.failed + (isUnexplained ? 1 : 0) };
 }
 
-/** Returns the suites for jest to run, without those in `done`. */
 function suitesToRun(
   scope: Scope,
   { 'as-root': asRoot, all: isAll, shard }: { 'as-root': boolean; all: boolean; shard?: string },
@@ -118,7 +117,7 @@ function suitesToRun(
 }
 
 /**
- * Runs each failed suite with real processes a second time, alone. A suite that then passes is reported as flaky and
+ * Runs each failed suite that has `@processes` a second time, alone. A suite that then passes is reported as flaky and
  * does not fail the run. If more than `flakySuitesMax` suites failed, none is run again.
  */
 async function giveSecondChances(
@@ -142,7 +141,6 @@ async function giveSecondChances(
   return { suites: latestOf(readSuites(run.log)).filter(({ file }) => names.has(file)), flaky };
 }
 
-/** Returns the latest result of each suite. */
 const latestOf = (suites: readonly Suite[]): Suite[] => [
   ...new Map(suites.map((suite) => [suite.file, suite])).values(),
 ];
@@ -158,7 +156,10 @@ function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   };
 }
 
-/** Returns the log of a run. Its name contains a digest of the sources, so that an edit or commit starts a new log. */
+/**
+ * Returns the log of a run, from which an interrupted run continues. Its name contains a digest of the sources, so that
+ * an edit or a commit starts a new log.
+ */
 function resumableLog(scope: Scope, afresh: boolean): string {
   const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', maxBuffer: 1 << 28 });
   const untracked = git('ls-files', '--others', '--exclude-standard').split('\n').filter(Boolean);

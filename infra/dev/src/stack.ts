@@ -25,9 +25,10 @@ import { findPlan, topology, withNeeds } from './topology';
 export interface Stack {
   /** Starts the processes. Calls `tell` with the name of each process that becomes ready. */
   start(tell: (line: string) => void): Promise<void>;
-  /** Gives addresses and secrets. `adminUrl` and `sitesSocketFolder` throw before the database servers have started. */
+  /**
+   * Gives addresses and secrets. `adminUrl` and `sitesSocketFolder` throw if their database server has not started yet.
+   */
   place: SecretPlace;
-  /** Returns the program, environment and port of a process on this machine. */
   programOf(name: string): NodeProgram;
   processesFile: string;
   /** Returns lines for the user, for example which queue is used. They are complete after the start. */
@@ -118,7 +119,7 @@ export async function openStack(
     const { run, environment, secrets, network } = findPlan(name);
     if ('store' in run) throw new Error(`${name} is no program of ours`);
     const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
-    // An emulator sends no telemetry, because the provider that it replaces would send none to Drydock.
+    // An emulator sends no telemetry, because a real provider would send none to Drydock.
     const commonEnvironment = Object.fromEntries(
       Object.entries(config.commonEnvironment).filter(
         ([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_'),
@@ -190,9 +191,9 @@ export async function openStack(
   }
 
   /**
-   * Starts each process once, after the processes that it needs. A database server has started when it answers. A
-   * program of Drydock has started when it is spawned, because programs wait for each other by themselves. Resolves
-   * when all programs are ready.
+   * Starts each process once, after the processes that it needs. A database server counts as started when it answers. A
+   * program of Drydock counts as started when it is spawned, because programs wait for each other by themselves.
+   * Resolves when all programs are ready.
    */
   async function start(tell: (line: string) => void): Promise<void> {
     const starting = new Map<string, Promise<void>>();
@@ -283,7 +284,7 @@ function writeTargets(file: string, first: number, programs: readonly ProcessPla
   writeJsonAtomically(file, targets);
 }
 
-/** The limit is for slow machines. On two cores a process is ready after 2 to 3 s when everything starts at once. */
+/** The limit is for slow machines. If everything starts at once on two cores, a process is ready after 2 to 3 s. */
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;
 

@@ -1,6 +1,6 @@
 // `npm start`: runs the whole of Drydock on this machine, with demo content, until Ctrl-C. `npm start -- NAME…` runs
 // only these processes and the processes that they need, without demo content. `npm start -- --traces` also serves a
-// page with all traces.
+// page that shows the latest traces.
 
 import path from 'node:path';
 import { proveProcess, readCommandLine } from '@drydock/process';
@@ -51,7 +51,8 @@ const usage = `npm start [-- [--traces] [NAME…]]
   Everything with demo content; with names these processes and what they need, without it. --traces shows all traces in the browser.`;
 
 /**
- * Starts the page of traces if it is wanted. Returns a configuration with which all processes send their spans to it.
+ * Starts the page of traces if it is wanted. Returns a configuration with which all processes send their spans to that
+ * page.
  */
 async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ config: DevConfig; traces?: TraceViewer }> {
   if (!isWanted) return { config };
@@ -64,8 +65,8 @@ async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ confi
 }
 
 /**
- * Starts everything, and then creates the demo content. Returns lines for the user with the addresses and with commands
- * that work as printed.
+ * Starts everything, and then creates the demo content. Returns lines for the user: the addresses, and commands to
+ * paste.
  */
 async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]> {
   let demo: Demo | undefined;
@@ -115,7 +116,7 @@ async function startSome(stack: Stack, config: DevConfig, names: readonly string
   const lines = names.flatMap((name) => [
     `  ${name} listens on ${stack.place.addressOf(name)}`,
     ...('entry' in findPlan(name).run ? [`    curl -s http://${stack.place.addressOf(name)}/readyz`] : []),
-    // There may be no gateway. So the line shows `npm run dev:call`, which signs the request itself.
+    // There may be no gateway, so the line shows `npm run dev:call`, which signs the request itself.
     ...(isService(name) ? [`    SERVICE=${name} npm run dev:call METHOD PATH [BODY]`] : []),
   ]);
   return ['Up:', ...lines, `  Logs are in ${path.join(path.relative(process.cwd(), config.dataDir) || '.', 'logs')}`];

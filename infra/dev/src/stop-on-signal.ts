@@ -2,8 +2,8 @@
 const parentCheckMs = 500;
 
 /**
- * Calls `stop` once: at Ctrl-C, at SIGTERM, when the terminal is closed, or when the parent dies. The parent is checked
- * regularly, because an npm that is killed passes no signal on. Then exits with 0, or with 1 if `stop` failed.
+ * Calls `stop` once: at Ctrl-C, at SIGTERM, when the terminal is closed, or when the parent dies. Then exits with 0, or
+ * with 1 if `stop` failed. The parent is checked regularly, because a killed npm passes no signal on.
  */
 export function stopOnSignal(stop: () => Promise<void>): { isStopping: () => boolean } {
   let stopping = false;

@@ -14,8 +14,8 @@ import { createSupervisor, type ManagedProcess, type Running, type Supervisor } 
 let dataDir: string;
 let said: string[];
 /**
- * The pauses for which the supervisor has asked, in milliseconds. The fifth lasts until the supervisor is closed, so
- * that a test sees exactly five.
+ * The pauses for which the supervisor has asked, in milliseconds. The fifth pause lasts until the supervisor is closed,
+ * so that a test sees exactly five.
  */
 let pauses: number[];
 let supervisor: Supervisor;

@@ -2,13 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChildExit, ProcessProof } from '@drydock/process';
 import type { ProcessTable } from './data-folder';
 
-/** A process that runs now. */
 export interface Running {
   port: number;
   proof: ProcessProof;
   /**
-   * A text in the process's command line, by which the next start recognises a leftover. The text is empty for a
-   * database server, which ends its own leftover when it starts.
+   * A text in the process's command line, by which the next start recognises the process if it was left running. The
+   * text is empty for a database server: its next start ends a leftover server itself.
    */
   program: string;
   exited: Promise<ChildExit>;
@@ -32,7 +31,7 @@ export interface Supervisor {
   keepRunning(managed: ManagedProcess): Promise<Running>;
   /** Returns how often the process has died since its first start. */
   deathsOf(name: string): number;
-  /** Starts no process any more. A process whose start is in progress is stopped after its start. */
+  /** From now on no process is started. A process whose start is in progress is stopped after its start. */
   close(): void;
   /** Stops these processes, all at once. Resolves when they have ended. */
   stop(names: readonly string[]): Promise<void>;
@@ -40,7 +39,7 @@ export interface Supervisor {
 
 const firstDelayMs = 250;
 const delayMsMax = 10_000;
-/** A process that ran for this long was healthy, so its death counts as the first one. */
+/** A process that ran for this long was healthy, so its death counts as a first death. */
 const steadyMs = 30_000;
 
 interface Kept {
@@ -68,8 +67,8 @@ export function createSupervisor(
   let isClosed = false;
 
   /**
-   * Writes a change into the table. If the disk is full, the table stays wrong until the next change: an error here
-   * must not keep a process from being started again.
+   * Writes a change into the table. If this fails, for example because the disk is full, the table stays wrong until
+   * the next change. An error here must not keep a process from being started again.
    */
   function note(change: () => void): void {
     try {

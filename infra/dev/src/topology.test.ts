@@ -28,8 +28,8 @@ function secretsOf(program: string): Set<string> {
 }
 
 /**
- * Returns the secrets of an API that no provider and no agent knows. `readersOf` has the API's secrets for providers
- * and agents, all of which only read.
+ * Returns the secrets of an API that no provider and no agent has. `readersOf` has the API's secrets for providers and
+ * agents, with which it can only read.
  */
 const ownSecrets = (service: string): string[] => [
   `<postgres:${service}>`,

@@ -186,8 +186,8 @@ const services: readonly ProcessPlan[] = [
     }),
   },
   {
-    // This process sends webhooks to addresses that customers choose. An attacker who takes it over that way gets only
-    // two secrets: the login of the database and the secret for signatures.
+    // This process sends webhooks to addresses that customers choose. An attacker who takes the process over through
+    // such an address gets only two secrets: the login of the database and the secret for signatures.
     name: 'keys-worker',
     run: { entry: 'services/keys/dist/worker.js' },
     needs: ['postgres'],
@@ -198,7 +198,7 @@ const services: readonly ProcessPlan[] = [
     secrets: (place) => ({ DATABASE_URL: databaseUrl(place, 'keys'), WEBHOOK_SECRET: place.rotated('webhooks') }),
   },
   {
-    // The API reads the site agent, the bucket and the vendor with credentials that can change nothing there.
+    // The API reads from the site agent, the bucket and the vendor with credentials that can change nothing there.
     name: 'hosting',
     run: { entry: 'services/hosting/dist/server.js' },
     needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
@@ -210,7 +210,7 @@ const services: readonly ProcessPlan[] = [
     environment: (place) => ({
       ...hostingEnvironment(place),
       ...drainTime(place),
-      // No name server knows the demo's domains, so `npm start` skips the proof.
+      // No name server knows the demo's domains, so `npm start` skips the proof that the customer owns the domain.
       DOMAIN_PROOF: place.isEmbedded ? 'skipped' : place.setting('DOMAIN_PROOF', 'required'),
     }),
     secrets: (place) => ({

@@ -14,8 +14,8 @@ let said: string[];
 let watch: TypeWatch;
 const write = (text: string): void => fs.writeFileSync(path.join(folder, 'src/port.ts'), text);
 /**
- * Writes a file whose modification time is in the future. An older file than the end of the last compilation would make
- * the next compilation compile everything.
+ * Writes a file with a modification time in the future. If the file were older than the end of the last compilation,
+ * the next compilation would compile everything.
  */
 const writeNewer = (text: string, name: string): void => {
   const draft = path.join(folder, 'draft');

@@ -26,8 +26,8 @@ const stopTimeoutMs = 5_000;
 /** Tells whether a change of the file starts a compilation. An editor's own files, such as `.port.ts.swp`, do not. */
 const isSource = (file: string): boolean => file.endsWith('.ts');
 /**
- * Returns when the file was written. A deleted file counts as new, because `tsc -b` notices a deletion without
- * `--force`.
+ * Returns when the file was written. A deleted file counts as written later than any compilation, because `tsc -b`
+ * notices a deletion without `--force`.
  */
 const writtenAtMs = (file: string): number =>
   fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
@@ -73,8 +73,8 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
 
   /**
    * Runs one compiler at a time. `tsc -b` skips a file that is older than its output. A file that was saved during the
-   * last compilation can be older than its output and still not compiled. So the next compilation then compiles
-   * everything (`--force`).
+   * last compilation can be older than its output although the compiler read its earlier text. In this case the next
+   * compilation compiles everything (`--force`).
    */
   async function compileWhileWanted(): Promise<void> {
     while (isWanted) {

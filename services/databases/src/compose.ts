@@ -12,17 +12,17 @@ import { routes } from './routes';
 import { keepEndingForgottenMoves } from './upgrades/forgotten-moves';
 import { workflows } from './workflows';
 
-/** The name of the API and of the worker, for the queue and for the gateway's tokens. */
+/** The name of the API and of the worker: the queue's name, and the service's name in tokens. */
 const serviceName = 'databases';
 
 /**
- * The end of an SQL statement that counts the databases of an organisation towards its limit. Failed and deleted ones
- * do not count.
+ * The end of an SQL statement that counts the databases of an organisation towards its limit. Databases that failed or
+ * were deleted do not count.
  */
 const databasesCounted =
   "FROM managed_databases WHERE org_id = $1::uuid AND mode = $2::text::mode AND status NOT IN ('failed', 'deleted')";
 
-/** The process that answers requests. It only reads from the database agent, and writes only to its own database. */
+/** The process that answers requests. It reads from the database agent and changes nothing there. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
@@ -48,8 +48,8 @@ export function composeApi(config: ServerConfig): ApiProcess {
 }
 
 /**
- * The process that runs the workflows. No other process has the whole provider, the storage of backups or the key of
- * the archives.
+ * The process that runs the workflows. Only this process has the whole provider, the storage of database backups and
+ * the key of their archives.
  */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);

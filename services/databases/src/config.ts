@@ -16,7 +16,8 @@ import { z } from 'zod';
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
 
 /**
- * The API has no key of the archives, so it opens none. The database agent accepts only reads with the API's secret.
+ * The API does not get the key of the archives, so it cannot open an archive. It has its own secret for the database
+ * agent, and the agent accepts only reads with that secret.
  */
 export const serverShape = {
   ...serviceFields('databases'),
@@ -78,6 +79,6 @@ export const readServerConfig = (environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** Commands of staff run beside the database and need only its URL. */
+/** Commands of staff need only the URL of the database, because they work on it directly. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('databases'), environment);

@@ -29,9 +29,10 @@ interface Run {
 }
 
 /**
- * An upgrade takes long, so only the chaos run has all its cases. The usual long run kills the worker in every case,
- * except for one case that throws an error. Deletions and scheduled workflows never throw, because a failed run has had
- * its effect and is started again.
+ * The cases to run of each kind. In a case that throws, the workflow fails or waits for staff. Deletions and scheduled
+ * workflows have no such cases, because the effect of a failed run stays and the work is started again. An upgrade
+ * takes long. So only the chaos run has all of its cases, and the usual long run has those that kill the worker and one
+ * that throws.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
@@ -172,8 +173,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * Checks the outcome of an upgrade. A database whose workflow waits for staff must serve customers, and stays locked
-   * until staff decide. A retry by staff completes the workflow, and the record must then agree with the agent.
+   * Checks the outcome of an upgrade. If its workflow waits for staff, the database must serve customers, and stays
+   * locked until staff decide. A retry by staff completes the workflow, and the record must then agree with the agent.
    */
   const judgeUpgrade =
     (newest: string) =>

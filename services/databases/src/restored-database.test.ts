@@ -66,8 +66,8 @@ describe('a database that was put back from a backup', () => {
     (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
 
   /**
-   * Expects that the database serves the recorded version and accepts writes and DDL. Writes after the moment must be
-   * kept, unless a later upgrade ran.
+   * Expects that the database serves the recorded version and accepts writes and DDL. Rows that were written after the
+   * moment must be kept, unless a later upgrade ran.
    */
   const judge = async (
     { kind, made, workflowId }: Work,
@@ -157,7 +157,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
         ).toEqual([]);
-        // A switched database is never switched again.
+        // No upgrade or restore switches a database a second time.
         if (isOver && wayOn !== 'later work') expect(await Promise.all(works.map(movesOf))).toEqual(movesBefore);
         await succeed(world, 'DELETE', `/v1/databases/${fresh.id}`);
       }

@@ -1,6 +1,6 @@
 /**
- * `npm test` runs only this suite with the whole service. The long suites in `upgrades/` and `restores/` cover the
- * other cases.
+ * Of the suites that run the whole service with a database agent, `npm test` runs only this one. The long suites in
+ * `upgrades/` and `restores/` cover the other cases.
  *
  * @processes
  */
@@ -71,7 +71,7 @@ it('a 16 moves to 17 behind its address while a client writes and the worker is 
     isWriting = false;
     await writing;
   }
-  // The token is used only if the process has died at the armed point.
+  // A token is used up when the process dies at the armed point.
   expect(tokens.left()).toEqual([]);
   const { host, port } = before;
   expect(await read(made)).toMatchObject({

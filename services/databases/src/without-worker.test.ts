@@ -1,5 +1,5 @@
 /**
- * The suite takes as long as a request waits for a worker.
+ * This suite is long, because a preflight waits for a worker that does not exist.
  *
  * @tier long
  */

@@ -12,7 +12,7 @@ import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.wo
 import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workflow';
 import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
 
-/** Every workflow of this service. Tests make each of their steps crash. */
+/** Every workflow of this service. The crash test finds the workflows here. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createDatabaseWorkflow,
   deleteDatabaseWorkflow,
@@ -26,7 +26,7 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   tryBackupWorkflow,
 ];
 
-/** The text for staff who abandon a workflow. It tells the state in which the database is left, and the next step. */
+/** The texts for staff who abandon a workflow. Each tells in which state the database is left, and what comes next. */
 export const abandoned = {
   [upgradeDatabaseWorkflow.kind]:
     `The upgrade is brought to its end by a workflow of its own, ${endAbandonedUpgradeWorkflow.kind}, ` +

@@ -18,14 +18,13 @@ export interface DatabaseHostProcess {
   ledger(): LedgerEntry[];
   /** Kills the agent with SIGKILL and starts it again on its folder. */
   restart(): Promise<void>;
-  /** Ends the agent and removes its databases. */
   stop(): Promise<void>;
 }
 
 /** Starts a real database agent from the build output, with a folder of its own. */
 export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
-  // If the test runs as root, the servers run as `nobody` and must be able to enter the folder.
+  // If the test runs as root, the servers run under other accounts, which must be able to enter the folder.
   await chmod(folder, 0o711);
   const [secret, readerSecret, port] = [newSecret(), newSecret(), await findFreePort()];
   const url = `http://127.0.0.1:${port}`;

@@ -12,7 +12,7 @@ export const databases: TestedService = {
   compose: (environment) => composeApi(readServerConfig(environment)),
 };
 
-/** Starts the API without a worker and without a host, so that accepted work stays queued. */
+/** Starts the API without a worker and without a database agent, so that accepted work stays queued. */
 export const startApi = (caller: Caller): Promise<ServiceApi> =>
   startServiceApi(databases, caller, {
     DATABASE_HOST_URL: `http://${nowhere}`,
@@ -44,7 +44,7 @@ export async function givenDatabase(
   return id;
 }
 
-/** Inserts a backup. It has no archive. */
+/** Inserts the record of a backup. Its archive does not exist. */
 export async function givenBackup(
   api: ServiceApi,
   databaseId: string,

@@ -20,7 +20,7 @@ export interface DatabasesWorld extends ServiceWorld {
 }
 
 /**
- * Makes a commit fail if a database becomes available while a workflow is queued or runs on it, because the customer's
+ * Makes a commit fail if a database becomes available while a workflow on it is queued or runs, because the customer's
  * next call would be refused. A workflow that waits for staff may keep its lock.
  */
 const availableIsFree = `
@@ -84,7 +84,7 @@ export async function makeDatabase(
   return { id, url };
 }
 
-/** Asks for the preflight of a call. While the trial of a backup runs, asks again, as the finding advises. */
+/** Asks for the preflight of a call. While the trial of a backup runs, asks again. */
 export const preflightOf = (world: DatabasesWorld, target: string, body: object = {}): Promise<Preflight> =>
   until(async () => {
     const answer = (await world.api.call('POST', `${target}/preflight`, { body })).json as Preflight;

@@ -1,7 +1,7 @@
 import { listFetched } from '@drydock/mysql';
 import mysql, { type Connection } from 'mysql2/promise';
 
-/** The downloaded versions of MariaDB and MySQL. The agent searches the same folders, so it offers these versions. */
+/** The fetched versions of MariaDB and MySQL. The agent searches the same folders, so it offers these versions. */
 export const fetchedEngines = listFetched();
 
 export const mariadbVersions: readonly string[] = fetchedEngines

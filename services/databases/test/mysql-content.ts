@@ -5,7 +5,8 @@ import type { Connection, RowDataPacket } from 'mysql2/promise';
 import { type MysqlAddress, type SqlRow, withMysqlClient } from './mysql-client';
 
 /**
- * Runs a file with MariaDB's own client, which knows DELIMITER, as a customer does. Rejects with the client's message.
+ * Runs the text of an SQL file with MariaDB's own client, as a customer does, because only that client knows DELIMITER.
+ * Rejects with the client's message.
  */
 export async function pipeSql({ host, port, user, password, database }: MysqlAddress, sql: string): Promise<void> {
   const [program = '', ...first] = listFetched().find(({ flavour }) => flavour === 'mariadb')?.programs.client ?? [];
@@ -45,8 +46,8 @@ const quotedBytes = (_: string, hex: string): string =>
   ` DEFAULT '${Buffer.from(hex, 'hex').toString('latin1').replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
 
 /**
- * Removes differences between the versions' spellings of one statement. 10.6 calls `utf8` `utf8mb3`, 10.11 writes each
- * collation, and 11.8 writes the bytes of binary defaults.
+ * Removes differences between the spellings of one statement in different versions. 10.6 calls `utf8` `utf8mb3`, 10.11
+ * writes each collation, and 11.8 writes the bytes of binary defaults.
  */
 const written = (statement: string): string =>
   statement
@@ -55,8 +56,8 @@ const written = (statement: string): string =>
     .replace(/ DEFAULT x'((?:[0-9a-f]{2})*)'/g, quotedBytes);
 
 /**
- * Reads the whole content of a customer's server by SHOW CREATE. The result has a line for each object, one for the
- * rows of each table, and one for each right of the user. This client reads the rows and computes their checksums.
+ * Reads the whole content of a customer's server. The result has a line with the SHOW CREATE of each object, one for
+ * the rows of each table, and one for each right of the user. This client reads the rows and computes their checksums.
  */
 export const readMysqlContent = (address: MysqlAddress): Promise<string[]> =>
   withMysqlClient(address, async (client) => {
@@ -86,7 +87,7 @@ const columnsSql = `SELECT c.TABLE_SCHEMA AS s, c.TABLE_NAME AS t, c.COLUMN_NAME
   WHERE t.TABLE_TYPE = 'BASE TABLE' AND c.TABLE_SCHEMA ${theirs} AND COALESCE(c.GENERATION_EXPRESSION, '') = '' AND c.EXTRA NOT LIKE '%auto_increment%'
   ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
 
-/** Makes a value that the column accepts, another one for each number. */
+/** Makes a value that the column accepts, a different one for each number. */
 function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   const room = Math.min(Number(length ?? 20), 2_000);
   switch (type) {
@@ -126,8 +127,8 @@ function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
 }
 
 /**
- * Inserts rows into each table as its owner. Foreign keys are not checked, as in a program's own import. `rows` is the
- * number of inserted rows. `empty` has the tables that accepted none.
+ * Inserts rows into each table as its owner. Foreign keys are not checked, as in an import. `rows` is the number of
+ * inserted rows. `empty` has the tables that accepted none.
  */
 export const fillMysqlTables = (address: MysqlAddress, perTable: number): Promise<{ rows: number; empty: string[] }> =>
   withMysqlClient(address, async (client) => {

@@ -1,16 +1,16 @@
 import { withClient } from '@drydock/postgres/testing/run-sql';
 
 /**
- * The condition for the customer's own objects. Objects below 16384 belong to the server. The members of an extension
- * differ between versions.
+ * The condition for the customer's own objects. It leaves out the server's objects, which have oids below 16384, and
+ * the members of extensions, which differ between versions.
  */
 const own = (catalogue: string, alias: string): string =>
   `${alias}.oid >= 16384 and not exists (select from pg_depend e
     where e.classid = '${catalogue}'::regclass and e.objid = ${alias}.oid and e.deptype = 'e')`;
 
 /**
- * The rights on an object as sentences. Usual rights are listed even if the catalogue does not store them. MAINTAIN is
- * left out, because it exists only from version 17 on.
+ * The rights on an object, as sentences. Default rights are listed even if the catalogue does not store them. MAINTAIN
+ * is left out, because it exists only from version 17 on.
  */
 const rights = (acl: string, usual: string): string =>
   `(select string_agg(format('%s to %s by %s %s', x.privilege_type, coalesce(e.rolname, 'public'), r.rolname, x.is_grantable), ', '
@@ -135,9 +135,9 @@ const rowsSql = (table: string): string =>
     from (select md5(t::text) as h from only ${table} t) as r`;
 
 /**
- * Reads the content of a database as functions of the catalogue show it to its owner: a line for each object, and one
- * for the rows of each table. Two databases with equal lines have the same content. This function shares no code with
- * dumps or with the comparison of an upgrade.
+ * Reads the content of a database as its owner sees it in the catalogue: a line for each object, and one for the rows
+ * of each table. Two databases with equal lines have the same content. This function shares no code with dumps or with
+ * the comparison of an upgrade.
  */
 export const readContent = (url: string): Promise<string[]> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, async (client) => {

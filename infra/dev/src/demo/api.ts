@@ -17,11 +17,11 @@ export interface Answer {
 export type Api = (path: string, call?: Call) => Promise<Answer>;
 
 /**
- * The most attempts of a call, which a seed can always repeat. A call may be refused for a while, because the machine
- * is busy during the start, polling has used up the quota, or a nightly backup locks the site.
+ * The most attempts of a call. Every call of a seed can be repeated. It may be refused for a while, because the machine
+ * is busy during the start, polling has used up the rate limit, or a nightly backup locks the site.
  */
 const triesMax = 30;
-/** Tells whether a refusal will pass. */
+/** Tells whether the same call can succeed later. */
 const isPassing = ({ status, text }: { status: number; text: string }): boolean =>
   status === 408 ||
   status === 429 ||

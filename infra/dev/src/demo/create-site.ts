@@ -14,8 +14,8 @@ export interface WantedSite {
 }
 
 /**
- * Creates a site, or finds it by its idempotency key. Resolves with its id when the site serves or `isOver` returns
- * true. @throws with the reason if the site cannot be created
+ * Creates a site, or finds it by its idempotency key. Resolves with its id when the site is active, or when `isOver`
+ * returns true. @throws with the reason if the site cannot be created
  */
 export async function createSite(
   api: Api,

@@ -21,10 +21,10 @@ export const demoSchema = z.object({
   staff_key: z.string(),
   other_org_key: z.string(),
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
-  // The fields below, except `processes_file`, are missing if the demo has only keys and sites (DRYDOCK_DEMO=sites).
-  /** A site that is a Node application. */
+  // The fields below, except `processes_file` and `unfinished`, are missing if the demo has only keys and sites
+  // (DRYDOCK_DEMO=sites).
   app_site_id: z.string().optional(),
-  /** A site with a full copy and two increments in the customer's own storage, which is `customer_storage`. */
+  /** A site with a full copy and two increments in the bucket that `customer_storage` names. */
   offsite_site_id: z.string().optional(),
   customer_storage: z
     .object({
@@ -37,7 +37,7 @@ export const demoSchema = z.object({
     .optional(),
   /** A hosting package at a vendor, with restore points of its website, database and mailbox. */
   vendor_site_id: z.string().optional(),
-  /** The ids of deleted sites. Each name says why that site can or cannot be restored. */
+  /** The ids of deleted sites. Each name says in which state the deleted site is. */
   deleted_sites: z
     .object({
       restorable: z.string(),
@@ -85,7 +85,7 @@ const partialFileOf = (dataDir: string): string => path.join(dataDir, 'demo.part
 const readPart = (file: string): PartialDemo =>
   fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
 
-/** Reads the fields that exist. A data folder of an older Drydock lacks newer fields. */
+/** Reads the fields of demo.json and of an unfinished demo. Any field can be missing. */
 export const readDemo = (dataDir: string): PartialDemo => ({
   ...readPart(fileOf(dataDir)),
   ...readPart(partialFileOf(dataDir)),

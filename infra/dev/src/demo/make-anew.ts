@@ -12,8 +12,9 @@ const failuresMax = 50;
 
 /**
  * Creates an object with an idempotency key, so that an interrupted seeding finds it again. If the object with this key
- * has failed at an earlier start, another key creates another object. An object that fails during this start is
- * returned to the caller. `failedAt` returns when a failed object was created, or null if the object has not failed.
+ * was created at an earlier start and has failed, creates another object with another key. An object that was created
+ * at this start is returned even if it has failed. `failedAt` returns the creation time of a failed object, or null if
+ * the object has not failed.
  */
 export async function makeAnew<T>(
   key: string,

@@ -55,7 +55,6 @@ async function seedBoard(api: Api): Promise<DemoBoard> {
   return board;
 }
 
-/** Creates a board in the live mode and one in the sandbox. */
 export const agencySeed: Seed = {
   title: 'Making a board',
   fields: ['boards'],

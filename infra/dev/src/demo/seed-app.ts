@@ -2,7 +2,6 @@ import type { Seed } from './seed';
 import { putUpSite } from './seed-sites';
 import { clockSite } from './site-content';
 
-/** Creates a site with a Node application, which can be restarted, in the live mode and in the sandbox. */
 export const appSeed: Seed = {
   title: 'Making a site with an application',
   fields: ['app_site_id'],

@@ -99,7 +99,6 @@ async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Prom
   };
 }
 
-/** Creates two servers in the live mode and two in the sandbox. */
 export const computeSeed: Seed = {
   title: 'Ordering four servers and taking snapshots of them',
   fields: ['servers', 'sandbox_servers'],

@@ -8,7 +8,7 @@ import { type DemoContext, seedDemo } from './seed-demo';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-seed-'));
 let gateway: Server;
 let baseUrl: string;
-/** The status of the next site that is created, and all created sites by idempotency key. */
+/** The status that a site gets when it is created, and all created sites by idempotency key. */
 let becomes = 'failed';
 const sites = new Map<string, { status: string; created_at: string }>();
 

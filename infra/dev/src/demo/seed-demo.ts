@@ -18,11 +18,10 @@ export interface DemoContext extends DemoTools {
   baseUrl: string;
   processesFile: string;
   /**
-   * `sites` creates only keys and sites, for tests that need nothing else. The whole demo takes a minute on a busy
+   * `sites` creates only keys and sites, for tests that need nothing else. The `whole` demo takes a minute on a busy
    * machine.
    */
   extent: 'whole' | 'sites';
-  /** Prints one line on the terminal. */
   say(line: string): void;
 }
 
@@ -38,7 +37,10 @@ const laterSeeds: readonly Seed[] = [
   databasesSeed,
 ];
 
-/** Creates the parts of the demo content that are missing or failed last time, and writes demo.json. */
+/**
+ * Creates the parts of the demo content that are missing or that could not be created at the last start, and writes
+ * demo.json.
+ */
 export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, ...means }: DemoContext): Promise<Demo> {
   const { unfinished = [], ...made } = readDemo(dataDir);
   const demo: PartialDemo = { ...made, base_url: baseUrl, processes_file: processesFile };
@@ -68,7 +70,10 @@ export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, .
   return whole;
 }
 
-/** Runs all seeds at the same time. A failed seed ends no other. Resolves with the failed seeds and their problems. */
+/**
+ * Runs all seeds at the same time. A failed seed does not end the others. Resolves with the failed seeds and their
+ * problems.
+ */
 async function runAll(
   seeds: readonly Seed[],
   run: (seed: Seed) => Promise<void>,

@@ -72,7 +72,6 @@ async function seedCopies(
   return place.id;
 }
 
-/** Creates a site in the live mode and one in the sandbox, each with copies in a bucket of the customer. */
 export const offsiteSeed: Seed = {
   title: "Making a site with copies in a bucket of the customer's own",
   fields: ['offsite_site_id', 'customer_storage'],

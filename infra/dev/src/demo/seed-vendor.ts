@@ -19,8 +19,8 @@ interface VendorSite {
 }
 
 /**
- * Creates a site at the vendor with restore points of its website, its database and its mailbox. The content of all
- * three has changed since.
+ * Creates a site at the vendor with restore points of its website, its database and its mailbox. Afterwards the content
+ * of all three is changed.
  */
 async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<string> {
   const id = await createSite(api, { name: 'Lighthouse Tea', domain, platform: 'vendor' });
@@ -36,8 +36,8 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
   const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));
   const packageId = packages.find((found) => found.domain === domain)?.id;
   await admin.call('PUT', `packages/${packageId}/content`, vendorContentBefore);
-  // A worker must take up the snapshot within ten seconds. If the other seeds keep all workers busy, the API answers
-  // 503 and has started nothing.
+  // The API answers 503 if no worker takes up the snapshot within ten seconds, for example because the other seeds keep
+  // all workers busy. Nothing has then been started.
   await poll('A worker for the first snapshot', () =>
     api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch(
       (error: unknown) => {
@@ -52,7 +52,6 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
   return id;
 }
 
-/** Creates a site of the platform `vendor` in the live mode and one in the sandbox. */
 export const vendorSeed: Seed = {
   title: 'Making a site at a hosting vendor, with restore points',
   fields: ['vendor_site_id'],

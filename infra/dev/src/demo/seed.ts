@@ -19,7 +19,6 @@ export interface Bootstrapped {
 }
 
 export interface SeedContext {
-  /** The fields of demo.json that exist so far. */
   demo: PartialDemo;
   /** Adds fields to demo.json and saves them at once. */
   keep(more: PartialDemo): void;
@@ -32,7 +31,6 @@ export interface SeedContext {
   vendor: { url: string; token: string };
   /** Runs hosting's command for deleted sites, because the API can neither hold nor purge a deleted site. */
   hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
-  /** The emulator of Hetzner, and the tokens of its projects. */
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
   /** Creates a root organisation and its first key with a command of keys. Only this call shows the key's token. */
   bootstrap(name: string): Promise<Bootstrapped>;
@@ -40,7 +38,7 @@ export interface SeedContext {
 
 /**
  * One part of the demo content. A seed runs at each start until all its fields are in demo.json. So it must be
- * repeatable: each of its POSTs has an idempotency key.
+ * repeatable: each of its POSTs to the API has an idempotency key.
  */
 export interface Seed {
   /** The name of the part, for the terminal. */

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { inRepo } from '../dev-config';
 
-/** The content of a small site: its files by path, and SQL that can run again without harm. */
+/** The content of a small site: its files by path, and SQL that can be run more than once. */
 export interface DemoSite {
   name: string;
   domain: string;
@@ -27,7 +27,6 @@ function readSite(folder: string, name: string, domain: string): DemoSite {
   };
 }
 
-/** A site with a Node application. */
 export const clockSite = readSite('clock', 'Harbour Clock', 'clock.demo.test');
 
 export const demoSites: readonly DemoSite[] = [

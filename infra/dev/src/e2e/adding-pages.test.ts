@@ -1,5 +1,6 @@
 /**
- * Writes the examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md into a copy of the tree, unchanged.
+ * Writes the examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md, unchanged, into a copy of the tree,
+ * and expects that they work.
  *
  * @tier long
  * @processes

@@ -15,9 +15,9 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Only `npm run chaos` runs these attacks. The suites of the packages test a part of each attack in every run. The rows
- * in the titles are those of docs/security.md, which lists the versions that an attack harms. To repeat an attack on an
- * older version, copy this file into that version's folder.
+ * Only `npm run chaos` runs these attacks. Suites of the packages test a part of each attack in every run. The titles
+ * name the rows of docs/security.md, which lists the versions that an attack harms. To repeat an attack on an older
+ * version, copy this file into that version's folder.
  */
 const run = isChaos ? test : test.skip;
 const inChaos = (title: string, work: jest.ProvidesCallback): void =>
@@ -34,7 +34,7 @@ let folder: string;
 let canary: string;
 /**
  * A folder in which every account may write. The function `climb` creates a file here only if a superuser calls it. So
- * a file proves a successful attack.
+ * a file in this folder proves a successful attack.
  */
 let rungs: string;
 
@@ -90,7 +90,7 @@ const ways: Readonly<Record<string, (role: string) => string>> = {
   'a setting that is a list': settingSql,
 };
 
-/** Backs the database up and upgrades it. Returns whether its owner is a superuser afterwards. */
+/** Backs the database up and upgrades it. Resolves with the owner's `rolsuper` afterwards. */
 async function isSuperAfterUpgrade({ id, query }: TenantDatabase): Promise<unknown> {
   const backup = await attacker.must('POST', `/v1/databases/${id}/backups`, {});
   expect(await attacker.follow(backup.location)).toMatchObject({ status: 'succeeded' });
@@ -135,7 +135,7 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
   try {
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
-      // The swaps may make a backup fail. That harms only its owner, so the failure is ignored.
+      // The swaps may make a backup fail. Only the attacker is harmed then, so the failure is ignored.
       if (backup.status < 400) await attacker.follow(backup.location, 20_000).catch(() => undefined);
     }
   } finally {
@@ -444,7 +444,10 @@ for (const service of ['hosting', 'databases', 'compute'])
     expect(Object.keys(api).filter((name) => !own.includes(name) && api[name] === worker[name])).toEqual([]);
   });
 
-/** Creates a site with an app.js that runs `body` and answers with the result of `answer()`. Requests its page. */
+/**
+ * Creates a site with an app.js that runs `body`, and requests its page. Resolves with the site and the result of
+ * `answer()`, which `body` defines.
+ */
 async function askApp(domain: string, body: string): Promise<{ site: TenantSite; said: string }> {
   const site = await attacker.makeSite(domain);
   put(

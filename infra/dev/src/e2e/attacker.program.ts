@@ -33,7 +33,9 @@ const bodiesAtOnce = 600;
 const streamsAtOnce = 200;
 /** More sessions than the role of a site may have. */
 const sessionsOfASite = 60;
-/** The pause after which the attacker tries again. It ignores Retry-After. */
+/**
+ * The pause after which the attacker repeats an attack. It ignores Retry-After. Pages are requested without a pause.
+ */
 const againMs = 1_000;
 
 const tally: Tally = {};
@@ -42,7 +44,10 @@ const count = (attack: string, answer: string | number): void => {
   tally[name] = (tally[name] ?? 0) + 1;
 };
 
-/** Sends `head` and then nothing. Resolves with the status and code of the answer when the connection ends. */
+/**
+ * Sends `head` and then nothing. Resolves with the status and code of the answer when the connection ends, after 60 s
+ * at the latest.
+ */
 function dangle(port: number, head: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect({ port, host: '127.0.0.1' }, () => socket.write(head));

@@ -60,7 +60,7 @@ test('an application reads no other organisation’s files, no secret of the ins
   expect({ found, masterKey: loot[1] }).toEqual({ found: [], masterKey: '' });
 });
 
-/** The answers that the attacker must get, by attack. They prove that the attacks reach the limits of the platform. */
+/** The answers that the attacker must get, by attack. They prove that the attacks reach the platform's limits. */
 const refusals = [
   'page huge 500',
   'page notice 500',
@@ -71,7 +71,7 @@ const refusals = [
 ];
 const missingOf = (tally: Record<string, number>): string[] =>
   refusals.filter((refusal) => (tally[refusal] ?? 0) === 0);
-/** The limit for the wait for all refusals. An older version may never refuse. */
+/** The longest wait for all refusals, in milliseconds. An older version may never refuse. */
 const giveUpMs = 400_000;
 
 test('while one organisation does its worst it is refused, and no call of another one fails', async () => {

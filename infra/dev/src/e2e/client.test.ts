@@ -1,6 +1,6 @@
 /**
  * Uses a whole stack as callers do: by the client, by generated clients, by `drydock` and by webhooks. In `npm run
- * test:all` whole-stack.test.ts runs this suite on a stack that several suites share.
+ * test:all` whole-stack.test.ts runs this suite.
  *
  * @tier chaos
  * @processes

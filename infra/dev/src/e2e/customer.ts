@@ -67,7 +67,6 @@ export class Customer {
     return siteSchema.parse((await this.insist('GET', `/v1/sites/${id}`)).body);
   }
 
-  /** Takes a backup of the site and returns its id. */
   async takeBackup(siteId: string): Promise<string> {
     await this.insist('POST', `/v1/sites/${siteId}/backups`, {});
     const surface = await until(

@@ -60,10 +60,10 @@ export const readMoment = (url: string): Promise<Moment> =>
     return { tables, sequences };
   });
 
-/** Replaces the content by that of an earlier moment. The service must be frozen; its sessions are ended. */
+/** Replaces the content by that of an earlier moment. The service must be frozen, and its sessions are ended. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
-    // Only the login itself may end the service's sessions, not the role that it assumes by default.
+    // The login may end the service's sessions. The role that a session of this login has by default may not.
     await client.query('SET LOCAL ROLE NONE');
     const others =
       'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';

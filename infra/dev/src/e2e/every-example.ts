@@ -31,7 +31,10 @@ const ownMembers = [
   'secret_access_key',
 ];
 
-/** The limit for a call that is refused for now, and for a workflow. Other suites may slow the machine down. */
+/**
+ * The longest time for which a call is repeated while it is refused, and for a workflow, in milliseconds. Other suites
+ * may slow the machine down.
+ */
 const limitMs = 150_000;
 const isPassing = (status: number, text: string): boolean =>
   status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
@@ -39,7 +42,7 @@ const isPassing = (status: number, text: string): boolean =>
 export class Examples {
   /** The ids of the operations that succeeded. */
   readonly succeeded = new Set<string>();
-  /** The ids of the operations that the demo refuses, as their description says. */
+  /** The ids of the operations that the demo refuses, as their descriptions say. */
   readonly refused = new Set<string>();
   private readonly demo: Demo;
   private readonly operations: ReadonlyMap<string, Operation>;
@@ -325,7 +328,8 @@ export class Examples {
       'restoreCard',
     ])
       await this.send(id, params);
-    // A column with cards cannot be deleted, nor the last column, because archived cards may return to it.
+    // A column with cards cannot be deleted. The last column cannot be deleted either, because archived cards may
+    // return to it.
     await this.send('archiveCard', params);
     await this.send('createBoardColumn', { boardId });
     for (const id of ['deleteBoardLabel', 'deleteBoardColumn', 'deleteBoard']) await this.send(id, params);

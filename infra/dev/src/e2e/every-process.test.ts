@@ -26,7 +26,6 @@ import { Tenant, type TenantDatabase, type TenantSite } from './tenant';
 import { type Place, writeVersion } from './versioned-site';
 
 const rounds = isChaos ? 5 : 1;
-/** Returns `done`, or a description of the failure. */
 const outcomeOf = (end: Promise<Ended>): Promise<string> =>
   end.then(
     (ended) => (['answered', 'succeeded'].includes(ended.status) ? 'done' : JSON.stringify(ended)),
@@ -53,8 +52,8 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   afterAll(() => stack?.stop());
 
   /**
-   * Repeats the call with the same idempotency key until it gets its final answer. If the call starts a workflow, waits
-   * for its end.
+   * Repeats the call with the same idempotency key until it gets a final answer. If the call starts a workflow, waits
+   * for the workflow's end.
    */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };

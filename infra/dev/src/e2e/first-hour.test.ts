@@ -1,5 +1,5 @@
 /**
- * Runs every block of every README twice.
+ * Runs every block of every README and guide twice, except blocks that need something that no test has.
  *
  * @tier long
  * @processes
@@ -27,7 +27,7 @@ let folder: string;
 let environment: NodeJS.ProcessEnv;
 
 beforeAll(() => {
-  // The folder has links to everything in the clone except `.data`, of which it gets its own.
+  // The folder has links to everything in the clone except `.git` and `.data`. It gets its own `.data`.
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-first-hour-'));
   fs.chmodSync(folder, 0o711);
   for (const name of fs.readdirSync(repoRoot)) {
@@ -56,7 +56,7 @@ interface Npm {
   ended: Promise<unknown>;
 }
 
-/** All programs that were started. They are ended after the tests, also if a test fails. */
+/** All programs that were started. They are ended after the tests, even if a test fails. */
 const started: Npm[] = [];
 
 async function runNpm(args: readonly string[], readyText: string): Promise<Npm> {

@@ -26,8 +26,8 @@ const protocol = 0x3_0000;
 const holdMs = 20_000;
 
 /**
- * The code of an application that takes every free port, opens connections to the database without logging in, and
- * answers each request endlessly in chunks of one byte.
+ * The code of an application that takes all free ports from 20000 to 32767, opens connections to the database without
+ * logging in, and answers each request endlessly in chunks of one byte.
  */
 export const slowApp = `const net = require('net'), http = require('http');
   const own = [];
@@ -57,7 +57,8 @@ function hold(socket: net.Socket): Promise<string> {
 }
 
 /**
- * Runs the statements in one session. Resolves with `done`, or with the SQLSTATE of the error that ended the session.
+ * Runs the statements in one session. Resolves with `done`, with the SQLSTATE of the error that ended the session, or
+ * with `closed`.
  */
 async function inSession(connectionString: string, statements: readonly string[], isSecure = false): Promise<string> {
   const client = new pg.Client({ connectionString, ssl: isSecure && { rejectUnauthorized: false } });

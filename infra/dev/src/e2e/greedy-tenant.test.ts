@@ -11,8 +11,8 @@ import { Tenant } from './tenant';
 
 jest.setTimeout(900_000);
 /**
- * The time of a measurement. Within a minute only four or five calls are slower than the p99, so chance decides it.
- * Within three minutes about fifteen calls are slower.
+ * The time of a measurement, in milliseconds. Within a minute only four or five calls of a kind are slower than its
+ * p99, so chance decides the p99. Within three minutes about fifteen calls are slower.
  */
 const measuredMs = isChaos ? 180_000 : 20_000;
 /** The limit of a measurement that does not reach ten rounds. An older version may never answer. */

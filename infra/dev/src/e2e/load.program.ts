@@ -24,7 +24,6 @@ const setupSchema = z.object({
 });
 export type LoadSetup = z.infer<typeof setupSchema>;
 
-/** The answers that the clients have got. */
 export interface LoadTally {
   /** The milliseconds of each successful request since `measure`. */
   admittedMs: number[];
@@ -52,7 +51,7 @@ const count = (counts: Record<string, number>, what: string): void => {
 
 const pause = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal: ending.signal }).catch(() => undefined);
 
-/** Polls until this process ends, because the clients still connect to ready gateways after `end`. */
+/** Polls until this process ends, because clients can still open connections after `end`. */
 async function watchReadiness(url: string): Promise<never> {
   for (;;) {
     const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined);
@@ -64,8 +63,8 @@ async function watchReadiness(url: string): Promise<never> {
 }
 
 /**
- * The most connections that are opened at a time. The gateway closes a new connection without a request after 5 s. With
- * more connections at a time, this busy process could send a first request later.
+ * The most connections that are opened at the same time. The gateway closes a new connection if its first request does
+ * not come within 5 s. With more connections at the same time, this busy process could send a first request too late.
  */
 const connectingMax = 64;
 const silentMsMax = 2_000;

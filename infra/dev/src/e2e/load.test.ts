@@ -27,8 +27,8 @@ const clients = { greedy: 9_500, other: 500 };
 const connections = clients.greedy + clients.other;
 const pauseMs = 10_000;
 /**
- * The time for which a stopping gateway drains. A client that was told to come back in 30 s is silent for up to 36 s.
- * If the gateway ended before, it would lose the client's next request.
+ * For how many seconds a stopping gateway drains. A client that was told to come back in 30 s is silent for up to 36 s.
+ * If the gateway ended earlier, it would lose the client's next request.
  */
 const gatewayDrainSeconds = 60;
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
@@ -50,7 +50,7 @@ type Tallies = Record<string, LoadTally>;
 
 interface Load {
   measure(): void;
-  /** Ends the load. Resolves with the answers that each organisation got since `measure`. */
+  /** Ends the load. Resolves with the answers that each organisation got. */
   end(): Promise<Tallies>;
 }
 

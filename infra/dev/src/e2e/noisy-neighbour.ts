@@ -12,11 +12,12 @@ import { put, sql, type Tenant, type TenantDatabase, type TenantSite } from './t
 const program = path.resolve(__dirname, '../../dist/e2e/attacker.program.js');
 
 const hugeBytes = 600_000_000;
-/** The size of the largest template that the site agent renders. */
+/** The size of the hostile template. The site agent renders templates of up to 1 MiB. */
 const templateBytes = 720_000;
 
 /**
- * Functions that attack the site agent. Postgres calls `lift` while it plans a statement, which lifts its time limit.
+ * Functions that attack the site agent. Postgres calls `lift` while it plans a statement, and `lift` removes the time
+ * limit of the statement.
  */
 const hostileSql = `
   create function lift() returns text immutable language plpgsql as $$ begin return set_config('statement_timeout', '0', false); end $$;
@@ -34,9 +35,7 @@ const pages = {
   quadratic: { path: 'quadratic.html', text: '<?sql '.repeat(templateBytes / 6) },
 };
 
-/** An organisation that attacks. */
 export interface Attacker {
-  /** Starts all attacks. */
   start(): Promise<void>;
   /** Returns how often each answer came so far, for example 812 times `bodies 503 overloaded`. */
   tally(): Promise<Tally>;
@@ -46,8 +45,8 @@ export interface Attacker {
 }
 
 /**
- * Creates sites with hostile pages and databases. The pages of `sitesOfAnAttack` sites are requested. As many other
- * sites are restored, with checks that sleep for an hour, while the attacker uses up the sessions of their databases.
+ * Creates sites with hostile pages and databases. The attacker requests the pages of `sitesOfAnAttack` sites. It also
+ * restores as many other sites, whose checks sleep for an hour, and uses up the sessions of their databases.
  */
 export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfAnAttack: number): Promise<Attacker> {
   const sites = await Promise.all(
@@ -298,7 +297,7 @@ export interface Comparison {
   ratio: number;
 }
 
-/** Returns the p99 of each call without an attack (`quietMs`) and during the attack (`worstMs`). */
+/** Returns the p99 of each call without an attack (`quietMs`) and during the attack (`worstMs`), and their ratio. */
 export const compare = (quiet: Measured, attacked: Measured): Comparison[] =>
   Object.entries(quiet).map(([name, { ms }]) => {
     const [quietMs, worstMs] = [percentile(ms, 0.99), percentile(attacked[name]?.ms ?? [], 0.99)];

@@ -77,7 +77,7 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
 
   /**
    * Starts an operation of each kind that changes something at an agent or provider. Returns how many were accepted. A
-   * refusal is correct while a database that was put back has unfinished work.
+   * refusal is correct while unfinished work locks the resource in the database that was put back.
    */
   async function beginAll(): Promise<number> {
     const { copies } = siteOffsiteSchema.parse(

@@ -1,6 +1,6 @@
 // Runs each block of the README and the guides once, and the examples of the client's README, while `npm start` runs.
-// Prints where a reader would fail. `.ci/first-restore` runs this program. `first-hour.test.ts` runs every block of
-// every page twice.
+// Prints each place at which a reader would fail. `.ci/first-restore` runs this program. `first-hour.test.ts` runs
+// every block of every page twice.
 
 import fs from 'node:fs';
 import os from 'node:os';

@@ -11,8 +11,8 @@ export interface Block {
   line: number;
   text: string;
   /**
-   * The text after `needs:` in a comment above the block, such as `<!-- needs: docker -->`. No test has what the text
-   * names, so the block is only parsed.
+   * The text after `needs:` in a comment above the block, such as `<!-- needs: docker -->`. It names something that no
+   * test has, so the block is only parsed.
    */
   needs: string | undefined;
   /**
@@ -53,8 +53,8 @@ export function listPages(): string[] {
 }
 
 /**
- * Lists all blocks of all READMEs and guides, except those with `npm start` or `npm test`, which the callers run
- * themselves.
+ * Lists all blocks of all READMEs and guides, except those that begin with `npm start` or `npm test`, which the callers
+ * run themselves.
  */
 export const listBlocks = (): Block[] =>
   listPages()
@@ -64,7 +64,9 @@ export const listBlocks = (): Block[] =>
 const otherFence = /^```(?!sh\n)(\S*)\n([\s\S]*?)^```$/gm;
 const aCommand = /^(?:\$ |(?:npm|npx|node|curl|git|drydock|docker|kubectl|helm) \S)/m;
 
-/** Returns the commands of a page that no test runs, because the language of their block is not `sh`. */
+/**
+ * Returns the first command of each block of a page that no test runs, because the language of the block is not `sh`.
+ */
 export function hiddenCommands(page: string): string[] {
   const text = fs.readFileSync(path.join(repoRoot, page), 'utf8').replace(/^```sh\n[\s\S]*?^```$/gm, '');
   return [...text.matchAll(otherFence)].flatMap(([, , block = '']) => {

@@ -8,7 +8,7 @@ import { inRepo } from '../dev-config';
 
 const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
 
-/** The time limit of a start, while the machine is busy with requests. */
+/** The time limit of a start while the machine is busy with requests, in milliseconds. */
 const startMs = 120_000;
 
 /** A process that has the same address after each restart. `environment` is called at each start. */
@@ -49,7 +49,7 @@ export class Rolled {
   }
 
   /**
-   * Ends the process. Resolves with its exit code or signal, and with the first phase of its shutdown, if it had one.
+   * Ends the process. Resolves with its exit code or signal, and with the first phase of its shutdown if it had any.
    */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown[]> {
     const { child } = this;

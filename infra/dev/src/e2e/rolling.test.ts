@@ -129,7 +129,7 @@ interface Balancer {
 
 /**
  * Starts a load balancer of TCP connections. A new connection goes to a process that is ready. If that process refuses
- * the connection, it goes to another.
+ * the connection, the next ready process gets it.
  */
 async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   let turn = 0;

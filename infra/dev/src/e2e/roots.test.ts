@@ -48,7 +48,8 @@ test('a trace begins with a request, a workflow or a schedule, and its spans say
     .filter((span) => !isRequest(span) && !isWork(span))
     .map(({ service, name }) => `${service}: ${name}`);
   expect([...new Set(others)]).toEqual([]);
-  // Only calls to the agent's control API count: the name of a visitor's span has no path, which a customer chooses.
+  // Only calls to the agent's control API are checked. The spans of visitors' requests have names without a path,
+  // because customers choose the paths.
   const isCall = ({ service, kind, attributes }: Span): boolean =>
     service === 'site-host' && kind === 2 && String(attributes['url.path']).startsWith('/control/');
   const calls = collector.spans.filter(isCall);

@@ -129,8 +129,8 @@ interface Asked {
 }
 
 /**
- * A load balancer before two gateways. It sends no new request to a gateway that is about to stop. The gateway then has
- * no request left when it stops.
+ * A load balancer in front of two gateways. It sends no new request to a gateway that is about to stop. So the gateway
+ * has no request left when it stops.
  */
 class Front {
   private turn = 0;
@@ -314,8 +314,8 @@ async function tellStores(masterKeys: string): Promise<void> {
 }
 
 /**
- * Runs one phase: gives Postgres and Redis the new passwords, and then restarts every process with a secret. A restart
- * begins when the process before is ready again.
+ * Runs one phase: gives Postgres and Redis the new passwords, and then restarts every process except databases and
+ * emulators. A restart begins when the previous process is ready again.
  */
 async function carryOut(masterKeys: string, load: Load, without: readonly string[] = []): Promise<void> {
   await tellStores(masterKeys);

@@ -24,12 +24,12 @@ import { Customer } from './customer';
 import { sql, Tenant, type TenantSite } from './tenant';
 
 const pages = inRepo('docs/runbooks');
-/** Matches a command. Names stand in backticks as well, but begin with none of these words. */
+/** Matches a command. Pages also have names in backticks, which begin with none of these words. */
 const isCommand =
   /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
 /**
- * Matches the commands that this suite does not run. They need a cluster or a Docker engine, and beside each stands a
- * command for a local stack. The stack of this suite stands for `npm start`.
+ * Matches the commands that this suite does not run. They need a cluster or a Docker engine, and the page has a command
+ * for a local stack beside each. `npm start` is not run, because the suite has a stack already.
  */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 
@@ -147,7 +147,7 @@ afterAll(async () => {
 
 /**
  * Returns the first of the ports on which the processes serve their metrics. The ports lie above the range from which
- * the kernel gives ports to outgoing connections. A free port serves as a random number.
+ * the kernel gives ports to outgoing connections. The number of a free port serves as a random number.
  */
 const metricsPorts = async (): Promise<number> => 61_100 + ((await findFreePort()) % 100) * 40;
 
@@ -170,7 +170,6 @@ async function probe(name: string, line: string): Promise<{ status: number; text
     return null;
   }
 }
-/** Freezes a process while `work` runs. */
 async function whileFrozen(name: string, work: () => Promise<void>): Promise<void> {
   const pid = pidOf(name);
   process.kill(pid, 'SIGSTOP');
@@ -192,7 +191,7 @@ test('process_down: a process that does not answer is told from one that lacks s
   await whileFrozen('agency', async () => {
     expect(await probe('agency', page.says('GET /healthz'))).toBeNull();
     expect(await probe('keys', 'GET /healthz')).toMatchObject({ status: 200 });
-    // Only the frozen service's own operations answer 503.
+    // Only operations of the frozen service answer 503.
     expect((await customer.call('GET', '/v1/agency/boards')).status).toBe(503);
     expect((await customer.call('GET', '/v1/sites')).status).toBe(200);
     expect((await probe('gateway', `GET ${page.says('/readyz')}`))?.status).toBe(200);
@@ -371,7 +370,7 @@ test('claims_lost: a worker that stood still for longer than its lease says so',
   const page = pageOf('claims_lost');
   const url = databaseOf('hosting');
   let location = '';
-  // While the site agent is frozen the workflow stays in its step. So the worker can be frozen within that step.
+  // While the site agent is frozen, the workflow stays in its step, so that the worker can be frozen within this step.
   await whileFrozen('site-host', async () => {
     location = await restore();
     const id = location.split('/').at(-1) ?? '';

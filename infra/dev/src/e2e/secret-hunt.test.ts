@@ -1,7 +1,6 @@
 /**
  * Uses operations of all services of a whole stack that handle secrets. Then looks for these secrets in everything that
- * the stack has written. In `npm run test:all` whole-stack.test.ts runs this suite on a stack that several suites
- * share.
+ * the stack has written. In `npm run test:all` whole-stack.test.ts runs this suite.
  *
  * @tier chaos
  * @processes
@@ -32,7 +31,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
 
   beforeAll(async () => {
     collector = await startCollector();
-    // With these settings all spans are sent, also those that are left out by default.
+    // With TRACE_READS and TRACE_DETAIL all spans are sent, including those that are left out by default.
     const environment = { DRYDOCK_DEMO: isChaos ? 'whole' : 'sites', TRACE_READS: '1', TRACE_DETAIL: 'full' };
     stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);

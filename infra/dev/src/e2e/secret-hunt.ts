@@ -24,7 +24,7 @@ export interface Find {
 const shortestSecret = 12;
 
 /**
- * Patterns of secrets that the test does not know and no place may contain either: verifiers of passwords, keys and
+ * Patterns of secrets whose values the test does not know. No place may contain them: verifiers of passwords, keys and
  * tokens of Drydock, private keys, and passwords in SQL statements.
  */
 const forbiddenForms: Readonly<Record<string, RegExp>> = {
@@ -96,8 +96,8 @@ function jsonOf(text: string): unknown {
 }
 
 /**
- * Returns the secrets in the agents' own files. A JSON file is searched by `secretsIn`. The content of any other file
- * is a secret if its name contains `password` or `secret`.
+ * Returns the secrets in the agents' own files. A JSON file is searched by `secretsIn`. Any other file whose name
+ * contains `password` or `secret` is a secret as a whole.
  */
 function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecret[] {
   return folders.flatMap((folder) => {
@@ -116,8 +116,8 @@ function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecre
 }
 
 /**
- * Returns all secrets of this stack: the master key, the secrets of each process, those that the agents have generated,
- * and those that the API has shown once.
+ * Returns all secrets of this stack: the master key, the secrets of each process and of the demo, those that the agents
+ * have generated, and those that the API has shown once.
  */
 export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSecret[]): Promise<KnownSecret[]> {
   const found: KnownSecret[] = [{ name: 'master key', value: read(path.join(stack.dataDir, 'master.key')).trim() }];

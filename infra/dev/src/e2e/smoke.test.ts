@@ -29,7 +29,7 @@ describe('npm start', () => {
   let customer: Customer;
   let site: TestStack['demo']['sites'][number];
   let backupId: string;
-  /** The page of the site as the backup has it. The tests overwrite the page before each restore. */
+  /** The page of the site as it was backed up. The tests overwrite the page before each restore. */
   let kept: string;
 
   beforeAll(async () => {

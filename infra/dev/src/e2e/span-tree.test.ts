@@ -47,7 +47,7 @@ interface Endpoint {
   /** The fault point at which the victim dies. Without a point, the victim is killed just before the call. */
   point?: string;
   call(demo: Demo, customer: Customer): Call | Promise<Call>;
-  /** The expected lines of {@link spanTree}. The spans that the victim started are not among them. */
+  /** The expected lines of {@link spanTree}, without the spans that the victim started. */
   tree: string;
 }
 

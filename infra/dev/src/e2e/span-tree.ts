@@ -46,8 +46,8 @@ function inShownDepth(rows: readonly Row[]): Line[] {
 }
 
 /**
- * Leaves out a line whose equal already stands below the same line, because a wake-up may be delivered twice. The
- * second delivery does nothing.
+ * Leaves out a line that already stands below the same parent, because a wake-up may be delivered twice. The second
+ * delivery does nothing.
  */
 function merged(lines: readonly Line[]): Line[] {
   const seen = new Set<string>();

@@ -14,7 +14,6 @@ export interface Reply {
   ms: number;
 }
 
-/** A managed database, with the login of its owner. */
 export interface TenantDatabase {
   id: string;
   host: string;
@@ -175,7 +174,6 @@ export class Tenant {
     return { id: newest.id, acceptedMs: accepted.ms, completedMs: performance.now() - startedMs };
   }
 
-  /** Polls the workflow at this Location until it ends. */
   follow(location: string, timeoutMs = 180_000): Promise<{ status: string; text: string }> {
     return until(
       async () => {

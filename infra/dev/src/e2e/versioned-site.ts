@@ -17,8 +17,8 @@ export interface Size {
 }
 
 /**
- * The size of a realistic site, and a smaller size for other runs than chaos. Both have so many rows that the database
- * takes several frames of an archive.
+ * The size of a realistic site for the chaos run, and a smaller size for other runs. Both have so many rows that the
+ * database takes several frames of an archive.
  */
 export const sizes = {
   full: { files: 20_000, bytes: 200e6, rows: 100_000 },

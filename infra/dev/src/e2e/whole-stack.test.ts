@@ -1,6 +1,6 @@
 /**
- * Runs five suites on one shared stack, which saves four starts. No suite changes what another needs. The attacks come
- * last, because their sites stay.
+ * Runs five suites, of which those that need no special settings share one stack. That saves starts. No suite changes
+ * what another needs. The attacks come last, because their sites stay.
  *
  * @tier long
  * @processes

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** The folders of the root that are not copied: history, data, caches, and the packages, which are linked. */
+/** The folders of the root that are not copied: history, data, caches, and node_modules, which is linked. */
 const leftOut = new Set(['.git', '.data', '.turbo', 'coverage', 'node_modules']);
 
 /** Copies the working tree and its built files into a folder that is removed when this process ends. */
@@ -11,15 +11,14 @@ export function copyTree(root: string): string {
   process.on('exit', () => fs.rmSync(copy, { recursive: true, force: true }));
   // Tests run programs under another account, which must be able to read this folder.
   fs.chmodSync(copy, 0o755);
-  // The times of files are kept, because newer sources would be built again. The node_modules of a package have only
-  // relative links into the root's node_modules, so these links stay valid in the copy.
+  // The times of files are kept, because the compiler would build newer sources again. The node_modules of a package
+  // have only relative links into the root's node_modules, so these links stay valid in the copy.
   const filter = (source: string): boolean => path.dirname(source) !== root || !leftOut.has(path.basename(source));
   fs.cpSync(root, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter });
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'));
   return copy;
 }
 
-/** Returns the folder of the package to which a file belongs. */
 export function packageOf(file: string): string {
   const [area = '', name = ''] = file.split('/');
   return path.join(area, name);

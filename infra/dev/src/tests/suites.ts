@@ -32,7 +32,7 @@ export const isBroken = ({ failed, error }: Suite): boolean => failed.length > 0
 export const mayRunAgain = ({ file }: Suite): boolean => readPragmas(file).processes;
 export const rootOf = (file: string): Pragmas['root'] => readPragmas(file).root;
 
-/** Lists the suites of a scope, as sorted paths from the root. */
+/** Lists the suites of a scope, as sorted paths relative to the root of the repository. */
 export function listSuites(scope: Scope): string[] {
   const { stdout, status, stderr } = spawnSync('jest', ['--listTests', '--json'], {
     encoding: 'utf8',
@@ -59,7 +59,7 @@ export function runJest(files: readonly string[], { scope, args = [], log, crash
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
   // The reporters come last, because jest takes a path after `--reporters` for another reporter. jest itself writes to
-  // stderr; stdout has the reports of suites.
+  // stderr, so stdout has only the reports of suites.
   const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'inherit', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));
@@ -82,6 +82,5 @@ export function readSuites(log: string): Suite[] {
     });
 }
 
-/** Returns the path of a temporary file for this run. */
 export const scratchFile = (name: string): string =>
   path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-tests-')), name);

@@ -36,14 +36,13 @@ const metricsSchema = z.looseObject({
   resourceMetrics: z.array(z.looseObject({ scopeMetrics: z.array(z.looseObject({ metrics: z.array(metricSchema) })) })),
 });
 
-/** A span as a process sent it. */
 export interface Span {
   traceId: string;
   spanId: string;
   /** The id of the parent. Undefined for the root of a trace. */
   parentSpanId: string | undefined;
   name: string;
-  /** OpenTelemetry's SpanKind. 2 is the server of a call, and 3 is the client. */
+  /** OpenTelemetry's SpanKind as OTLP encodes it: 2 is the server of a call, and 3 is the client. */
   kind: number;
   /** The name of the process, such as `hosting-worker`. */
   service: string;

@@ -7,13 +7,13 @@ const spansMax = 50_000;
 /** A span, and the depth at which a waterfall shows it. */
 export interface Row extends Span {
   depth: number;
-  /** True if the parent span was not received: it has not ended yet, or its process died before it ended. */
+  /** True if the parent span was not received: it has not ended yet, or its process died before that. */
   isOrphan: boolean;
 }
 
 export interface Trace {
   traceId: string;
-  /** The root of the trace, or the earliest received span. */
+  /** The root of the trace. If the root was not received, the received span that began first. */
   first: Span;
   startMs: number;
   durationMs: number;
@@ -35,7 +35,7 @@ export interface TraceStore {
 
 /**
  * Creates a store that keeps the last few hundred traces in memory. A full store first drops traces of requests that
- * only read, and then other traces. Among them it drops those whose last span arrived longest ago.
+ * only read, and then other traces. In both groups it first drops the trace whose last span arrived longest ago.
  */
 export function createTraceStore(): TraceStore {
   const traces = new Map<string, Span[]>();

@@ -18,7 +18,6 @@ interface Sent {
   failed?: boolean;
 }
 
-/** Sends spans to the viewer as a process of Drydock exports them. */
 async function send(...spans: readonly Sent[]): Promise<void> {
   const sent = spans.map(
     ({ traceId = id(16), spanId = id(8), name = 'GET /v1/sites', attributes = {}, failed = false, parentSpanId }) => ({

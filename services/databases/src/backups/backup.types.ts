@@ -13,16 +13,16 @@ export interface StoredArchive {
 }
 
 /**
- * The result of the latest load of the backup. `content`: all of it was loaded, and the row counts were compared.
+ * The result of the latest load of the backup. `content`: the whole backup was loaded, and its rows were checked.
  * `schema`: only its schema was loaded, on trial.
  */
 export const proofSchema = z.strictObject({
   of: z.enum(['content', 'schema']),
   major: majorSchema,
   at: z.iso.datetime(),
-  /** The statements of a trial that Postgres refused; empty after a load of the content. */
+  /** The statements that Postgres refused in a trial. Empty after a load of the content. */
   refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),
-  /** Parts that are missing, changed or unproven after the load. All other parts were loaded unchanged. */
+  /** Parts that are missing, changed or unproven after the load. */
   findings: loadFindingsSchema.default([]),
 });
 export type BackupProof = z.infer<typeof proofSchema>;

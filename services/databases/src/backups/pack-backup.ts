@@ -14,14 +14,14 @@ import type { StoredArchive } from './backup.types';
 type Step = StepContext<unknown, unknown>;
 
 /**
- * The limits of steps that move every byte of a database. Such a step gets more attempts than others, because a failed
- * workflow loses much work.
+ * The limits of steps that move every byte of a database. They have more attempts than the default, because the failure
+ * of such a workflow throws much work away.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /**
- * Packs the serving instance of the database into a new folder. With `replacedBy`, the id of a restore, it packs the
- * instance that the restore has replaced. The archive counts as a backup only after its verification.
+ * Packs the serving instance of the database into a new folder. If `replacedBy` is set to the id of a restore, packs
+ * the instance that this restore has replaced. The archive counts as a backup only after its verification.
  */
 export async function packBackup(
   { database, provider, backupStorage }: WorkContext,
@@ -43,9 +43,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage; null if there is none. The archive may have no record,
- * because Drydock's own database was restored to an earlier moment. The archive key authenticates the facts of the
- * manifest. The caller still has to verify the content.
+ * Finds the newest complete archive of a backup in the storage; null if there is none. The database may have no record
+ * of the archive, because Drydock's own database was restored to an earlier moment. The archive key authenticates the
+ * facts of the manifest. The caller still has to verify the content.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -88,7 +88,7 @@ export async function verifyStored(
   );
 }
 
-/** Verifies an archive that was just packed, and removes the archives of earlier attempts. */
+/** Verifies an archive that was just packed, and removes the archives of all other attempts. */
 export async function verifyPacked(
   context: WorkContext,
   step: Step,
@@ -109,7 +109,8 @@ interface Load {
 
 /**
  * Proves that the backup can be restored: loads it into a scratch instance and reads a row back as a client. `isProven`
- * is false if the backup has no row to read. `loadFindings` names the parts that are missing, changed or unproven.
+ * is false if no row could be read, for example because all tables are empty. `loadFindings` names the parts that are
+ * missing, changed or unproven.
  */
 export async function proveRestorable(
   { provider, backupStorage }: WorkContext,
@@ -136,8 +137,8 @@ export async function completeBackup(
 }
 
 /**
- * Records that all of the backup was loaded into this major. Only if a row was read back too does this count as a proof
- * of the database's backups.
+ * Records that the whole backup was loaded into this major. The load counts as a proof of the database's backups only
+ * if a row was read back too.
  */
 export async function recordLoad(
   tx: Tx,

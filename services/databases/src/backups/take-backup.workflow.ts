@@ -4,7 +4,7 @@ import { definitely } from '../providers/database-errors';
 import { markFailed, markRunning } from './backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked } from './pack-backup';
 
-/** Packs the database as of one moment into one verified archive. Reads and writes continue. */
+/** Packs the database as of one moment into one verified archive. Clients read and write meanwhile. */
 export const takeBackupWorkflow = defineWorkflow({
   kind: 'take_database_backup',
   input: z.strictObject({ backupId: z.uuid() }),

@@ -35,9 +35,10 @@ const mysql = (version: string, endOfLife: string): Version => ({
 });
 
 /**
- * Every version that Drydock can run. Every database agent has the programs of Postgres, as npm packages. The other
- * versions are offered if the agent has their programs. The end-of-life dates are from
- * postgresql.org/support/versioning, mariadb.org/about/#maintenance-policy and oracle.com/support/lifetime-support.
+ * Every version that Drydock can run. Postgres is always offered, because its programs are npm packages that every
+ * database agent has. MySQL and MariaDB are offered in the versions whose programs the agent has. The end-of-life dates
+ * are from postgresql.org/support/versioning, mariadb.org/about/#maintenance-policy and
+ * oracle.com/support/lifetime-support.
  */
 const known: DatabaseCatalogue['engines'] = [
   {
@@ -71,8 +72,8 @@ const isThere = (version: string, majors: readonly Major[]): boolean =>
   flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
 
 /**
- * Lists every version of an engine that Drydock can run, also those that the agent does not offer. Their upgrades lead
- * only to versions that the agent has. `majors` are the majors whose programs the agent has.
+ * Lists every version of an engine that Drydock can run, including versions that the agent does not offer.
+ * `upgradable_to` has only versions that the agent offers. `majors` are the majors whose programs the agent has.
  */
 export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Version[] =>
   allVersions(engine).map((version) => ({
@@ -83,7 +84,7 @@ export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Ve
 const allVersions = (engine: DatabaseEngine): readonly Version[] =>
   known.find((one) => one.engine === engine)?.versions ?? [];
 
-/** The catalogue of an agent that has the programs of these majors. */
+/** The catalogue of an agent that has the programs of `majors`. */
 export function catalogueOf(majors: readonly Major[]): DatabaseCatalogue {
   const engines = known.map(({ engine }) => ({
     engine,
@@ -106,9 +107,9 @@ export const getCatalogue = ({ provider }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getDatabaseCatalogueEndpoint>;
 
 /**
- * Asks the agent for the majors whose programs it has. Does not ask, and returns none, for Postgres, whose programs
- * every agent has, and for a version that the catalogue lacks. Throws `dependency_unavailable` if the agent does not
- * answer.
+ * Asks the agent for the majors whose programs it has. Returns an empty list without asking for Postgres, whose
+ * programs every agent has, and for a version that is not in the catalogue. Throws `dependency_unavailable` if the
+ * agent does not answer.
  */
 export async function majorsFor(
   { provider }: HandlerContext,

@@ -15,20 +15,25 @@ export interface HandlerContext extends WorkflowContext<Tx> {
   passwords: DatabasePasswords;
 }
 
-/** The dependencies of workflow steps. Handlers never get the whole provider or the storage of backups. */
+/**
+ * The dependencies of workflow steps. Handlers never get the provider with its changing calls, nor the storage of
+ * backups.
+ */
 export interface WorkContext {
   database: DatabasesDatabase;
   provider: DatabaseProvider;
   backupStorage: BackupStorage;
   passwords: DatabasePasswords;
-  /** The 32 bytes from which the key of every archive is derived. */
+  /** The secrets of 32 bytes from which the keys of archives are derived, the current one first. */
   archiveKey: RootKey;
-  /** Seconds for which an old instance is kept after an upgrade, and seconds between two proofs of a backup. */
+  /**
+   * How long an old instance is kept after an upgrade or a restore, in seconds. The next field is the time between two
+   * proofs of a database's backups, in seconds.
+   */
   oldInstanceSeconds: number;
   verifyRestoreSeconds: number;
   /**
-   * The least duration, in milliseconds, of an upgrade or a restore of a sandbox database whose label asks for
-   * slowness.
+   * The least duration, in milliseconds, of an upgrade or a restore of a sandbox database whose label contains `slow`.
    */
   slowMs: number;
   now(): Date;
@@ -36,7 +41,6 @@ export interface WorkContext {
 
 export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
-/** The database that a step works on. */
 export const refOf = ({
   orgId,
   mode,

@@ -3,18 +3,17 @@ import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process';
 
 /**
  * Derives passwords from the service's secret and the database's id. Passwords are stored nowhere, so a stolen record
- * reveals none. The worker derives the password to set it, and a replay of the creating call derives it again.
+ * reveals none. The worker derives the password in order to set it. The API derives it for the answer to the call that
+ * creates the database, and again when the call is repeated.
  */
 export interface DatabasePasswords {
   /** The name of the secret from which new passwords are derived. */
   madeWith: string;
-  /**
-   * Whether the secret is being rotated. During a rotation the current secrets of the worker and the API may differ.
-   */
+  /** Whether the secret is being rotated, so that the worker and the API may have different current secrets. */
   areRotated: boolean;
   /**
-   * A password of 32 base64url characters, derived from the secret that `madeWith` names, or from the current secret.
-   * Throws if the named secret is no longer accepted.
+   * A password of 32 base64url characters. It is derived from the secret that `madeWith` names, or from the current
+   * secret if `madeWith` is missing. Throws if the named secret is no longer accepted.
    */
   of(databaseId: string, madeWith?: string): string;
 }

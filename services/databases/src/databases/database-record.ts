@@ -45,10 +45,7 @@ export const databaseParent = (context: HandlerContext): WorkflowParent<Tx, 'dat
   assertThere: (caller, databaseId) => readDatabase(context, { caller, params: { databaseId } }),
 });
 
-/**
- * The database in the form of interface.md 2.8. Drydock sells nothing, so a database has no basket line and no
- * subscription.
- */
+/** The database in the form of interface.md 2.8. Drydock sells nothing, so `order_line_id` and `billing` are null. */
 export function viewDatabase(managed: ManagedDatabase): View {
   const size = findSize(managed.size);
   return {
@@ -97,7 +94,9 @@ export const listDatabases = ({ pager, database }: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof listDatabasesEndpoint>;
 
-/** Changes the label and metadata. The row is locked, so that two simultaneous changes are both kept. */
+/**
+ * Changes the label and metadata. The row is locked, so that of two simultaneous changes neither overwrites the other.
+ */
 export const updateDatabase = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -14,11 +14,11 @@ export const sandboxBehaviour = ({ mode, label }: { mode: Mode; label: string })
 
 const form = /^\d+(?:\.\d+)*$/;
 
-/** Whether the text is a version such as `16` or `8.4`. It has only ASCII digits and dots. */
+/** Whether the text is a version such as `16` or `8.4`: ASCII digits and dots, at most 32 characters. */
 export const isVersion = (text: string): boolean => form.test(text) && text.length <= 32;
 
 /**
- * Negative if `a` is older than `b`, positive if it is newer. The parts are compared as integers of any size, and a
+ * Negative if `a` is older than `b`, positive if `a` is newer. The parts are compared as integers of any size, and a
  * missing part counts as 0. Both texts must be versions.
  */
 export function compareVersions(a: string, b: string): number {

@@ -29,8 +29,8 @@ export async function findDatabase(tx: Reader, owner: Owner, databaseId: string)
 }
 
 /**
- * Finds a database like {@link findDatabase}, and locks its row until the transaction ends. The state on which the
- * caller bases a decision then cannot change before the decision is written.
+ * Finds a database like {@link findDatabase}, and locks its row until the transaction ends. The state that the caller
+ * checks then cannot change before the caller's writes are committed.
  */
 export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const table = { name: 'managed_databases', fields: Prisma.ManagedDatabaseScalarFieldEnum };
@@ -47,7 +47,7 @@ export async function describeDatabase(
   return toDatabase(await tx.managedDatabase.update({ where: { id: databaseId }, data: change }));
 }
 
-/** Lists databases, newest first, beginning after the database `after`. */
+/** Lists databases from newest to oldest, starting with the one that follows the database `after`. */
 export async function listDatabases(
   tx: Reader,
   owner: Owner,
@@ -78,8 +78,8 @@ export async function changeStatus(
 }
 
 /**
- * Shows a database as available while its upgrade or restore waits for staff after the switch, because it serves and
- * takes writes then. Before the switch this function does nothing.
+ * Shows a database as available while its upgrade or restore waits for staff after the switch, because the database
+ * then serves and takes writes. Before the switch this function does nothing.
  */
 export async function showServing(sql: Sql, databaseId: string, workflowId: string): Promise<void> {
   const detail = 'It serves. Our staff bring its last change to an end, and nothing else can be done to it until then.';
@@ -92,7 +92,6 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
   );
 }
 
-/** Records the address of the database. */
 export async function recordAddress(
   tx: Tx,
   databaseId: string,
@@ -114,8 +113,8 @@ export async function recordVerified(tx: Tx, databaseId: string, restoreVerified
 }
 
 /**
- * Reserves the next sequence number of the database's backups, which is greater than all earlier numbers. Failed
- * backups have numbers too.
+ * Reserves the next sequence number of the database's backups. It is greater than all earlier numbers. Backups that
+ * failed have numbers too, so numbers can be missing among completed backups.
  */
 export async function nextBackupSequence(tx: Tx, databaseId: string): Promise<bigint> {
   const { backupSequence } = await tx.managedDatabase.update({

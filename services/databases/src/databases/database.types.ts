@@ -3,7 +3,7 @@ import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access';
 import type { WorkTarget } from '@drydock/workflow/http';
 
-/** The key by which workflows on a database exclude each other. Only one workflow at a time works on a database. */
+/** The key that workflows on a database lock, so that only one of them is unfinished at a time. */
 export const databaseResourceKey = (databaseId: string): string => `database:${databaseId}`;
 
 export const databaseSubject = (databaseId: string): { type: 'database'; id: string } => ({
@@ -14,14 +14,12 @@ export const databaseSubject = (databaseId: string): { type: 'database'; id: str
 /** The path under which the audit log names a database. */
 export const databasePath = (databaseId: string): string => `/v1/databases/${databaseId}`;
 
-/** The target of a workflow on a database. */
 export const onDatabase = (databaseId: string): WorkTarget => ({
   resourceKey: databaseResourceKey(databaseId),
   subject: databaseSubject(databaseId),
   path: databasePath(databaseId),
 });
 
-/** The organisation and the mode that a look-up is limited to. */
 export interface Owner {
   orgId: string;
   mode: Mode;

@@ -24,10 +24,7 @@ import { createFromBackupWorkflow } from './create-from-backup.workflow';
 
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
-/**
- * The answer that is stored for a replay. `metadata` is missing in answers from versions of Drydock that do not know
- * it.
- */
+/** The answer that is stored for a replay. Answers that older versions of Drydock stored have no `metadata`. */
 const storedSchema = managedDatabaseSchema.extend({
   metadata: metadataSchema.default({}),
   made_with: z.string().optional(),
@@ -88,7 +85,7 @@ export const createDatabase = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
 
-/** Refuses a database that cannot be made as asked. `majors` are the majors whose programs the agent has. */
+/** Refuses a database that cannot be made as requested. `majors` are the majors whose programs the agent has. */
 export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, majors: readonly Major[]): Refusal | null {
   const { engine, engine_version, size, high_availability } = order;
   if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };
@@ -100,8 +97,8 @@ export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, major
 }
 
 /**
- * Names a database and its user after the random end of its id. Stored programs in a MySQL backup contain the names of
- * its database and its user, so a database that is made from such a backup gets the same names.
+ * Names a database and its user after the random end of the database's id. A database that is made from a MySQL backup
+ * gets the names in the backup, because the backup's stored programs contain them.
  */
 function namesOf(id: string, source: Names | null): Names {
   if (source !== null) return { databaseName: source.databaseName, username: source.username };

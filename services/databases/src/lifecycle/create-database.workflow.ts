@@ -16,7 +16,10 @@ export const newDatabaseSchema = z.strictObject({
   size: z.string(),
   databaseName: z.string(),
   username: z.string(),
-  /** The name of the secret that the password is derived from. It is set only while the service's secret is rotated. */
+  /**
+   * The name of the secret that the password is derived from. It is set only if the service's secret was being rotated
+   * when the request was accepted.
+   */
   passwordMadeWith: z.string().optional(),
 });
 type NewDatabase = z.infer<typeof newDatabaseSchema>;
@@ -38,7 +41,7 @@ export async function provision(context: WorkContext, step: StepContext<NewDatab
   return { host, port };
 }
 
-/** Publishes the address of the new database, and schedules the weekly restore that proves its backups. */
+/** Publishes the address of the new database, and schedules the regular restore that proves its backups. */
 export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unknown>, address: Address): Promise<void> {
   const { id } = run.subject;
   await recordAddress(tx, id, address);
@@ -56,8 +59,8 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /**
- * Makes a database available only when its creation has ended, because until then any other call is refused with
- * `operation_in_progress`. A database that could not be made becomes failed, and can be deleted.
+ * Makes a database available only when its creation has ended, because until then every other workflow is refused with
+ * `operation_in_progress`. A database that could not be made becomes `failed` and can be deleted.
  */
 export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),

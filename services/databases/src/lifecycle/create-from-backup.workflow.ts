@@ -22,8 +22,8 @@ export const createFromBackupWorkflow = defineWorkflow({
   .step('load', {
     ...movingLimits,
     weight: 8,
-    // The backup is loaded into an instance beside the empty one, which the last step removes. The switch is a step of
-    // its own, so that the findings of the load are recorded before it.
+    // The backup is loaded into a second instance beside the empty one. The last step removes the empty instance. The
+    // switch is a separate step, so that the findings of the load are recorded before the switch.
     run: async (step, context) => {
       const { provider, database, backupStorage } = context;
       const { backupId, major } = step.input;
@@ -50,8 +50,6 @@ export const createFromBackupWorkflow = defineWorkflow({
       await definitely(provider.finish(refOf(step), move, fencedCall(step)));
     },
   })
-  // This step is separate from the switch, because the agent forgets the move when it removes the old instance. A
-  // repetition of a step that did both would find nothing to switch.
   .step('retire_empty', {
     timeoutSeconds: 120,
     run: (step, { provider }) =>

@@ -15,8 +15,8 @@ import {
 } from '@drydock/workflow/definition';
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
 
-// An error on its way from the database agent to the workflow: `translated` names the refusal of the provider, and
-// `definitely` makes it a failure of the step.
+// Two functions handle an error of the database agent. `translated` finds the provider's refusal that the error stands
+// for, and `definitely` turns a permanent refusal into the failure of the step.
 
 const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> = {
   unknown_database: 'unknown_database',
@@ -28,8 +28,8 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
 };
 
 /**
- * The refusal for each error code of a job. A job with a code that is not listed is repeated, because the cause may be
- * a lost connection.
+ * The refusal for each error code of a job. A job whose code is not listed is repeated, because the cause may be
+ * temporary, such as a lost connection.
  */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,
@@ -45,7 +45,7 @@ const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Whether the disk of the backups is full: ENOSPC or EDQUOT in the error or in one of its causes. */
+/** Whether a disk is full: the error or one of its causes is ENOSPC or EDQUOT. */
 function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;
   return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
@@ -64,13 +64,13 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
 }
 
 /**
- * Turns a job's refusal of an archive into the ArchiveError that the job's program threw. Returns any other error as it
- * is.
+ * Turns a job's refusal of an archive into the ArchiveError that the job's program threw. Returns any other error
+ * unchanged.
  */
 const errorOfJob = (error: unknown): unknown =>
   error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error;
 
-/** Turns the errors of the agent that name a refusal into {@link DatabaseProviderError}s. */
+/** Turns errors that stand for a refusal into {@link DatabaseProviderError}s. Throws other errors unchanged. */
 export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Promise<T> {
   return work.catch((thrown: unknown) => {
     const error = errorOfJob(thrown);
@@ -98,8 +98,8 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /**
- * The problem codes of refusals that are not about an archive. A refusal that has neither a code nor a reason is thrown
- * on, so the step is repeated.
+ * The problem codes of refusals that are not about an archive. A refusal that has neither a code here nor a reason is
+ * thrown unchanged, so the step is repeated.
  */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
@@ -116,7 +116,7 @@ function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentRea
 
 function failureOf(error: DatabaseProviderError, content: ContentReason): StepFailure | undefined {
   const { refusal, detail } = error;
-  // A database that is gone cannot be repaired, so its workflow ends even after the point of no return.
+  // Retrying cannot help if the database is gone, so its workflow ends even after the point of no return.
   if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
   const findings =
     refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
@@ -128,8 +128,8 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
 }
 
 /**
- * Turns permanent refusals of the provider into failures of the step. Other errors may be transient, so they are thrown
- * on and the step is repeated. `content` says whether refused content could not be packed or could not be loaded.
+ * Turns those refusals that a repetition cannot change into failures of the step. Throws other errors unchanged, so the
+ * step is repeated. `content` says whether refused content could not be packed or could not be loaded.
  */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {

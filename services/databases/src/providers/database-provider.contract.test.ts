@@ -23,7 +23,7 @@ import type {
 import { localDatabaseProvider } from './database-provider.local';
 
 const archiveKey = randomBytes(32);
-/** The drivers under test. Each must keep the same promises, so a new driver needs only a line here. */
+/** The drivers under test. All must keep the same promises, so a new driver needs only a line here. */
 const drivers: Array<[name: string, open: (host: DatabaseHostProcess) => DatabaseProvider]> = [
   ['local', ({ client }) => localDatabaseProvider({ client, archiveKey })],
 ];
@@ -193,7 +193,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await provider.createTarget(ref, upgrade, call(2));
     let fence = 2;
     for (const stage of ['copySchema', 'copyData', 'catchUp'] as const) {
-      // The first worker is interrupted, and the next worker continues with a newer fencing token.
+      // The first worker is interrupted, and the next worker continues with a newer fence.
       const cut = new AbortController();
       const cutting = provider[stage](ref, upgrade, call(fence, cut.signal)).catch(() => undefined);
       setTimeout(() => cut.abort(new Error('the lease was lost')), 300);

@@ -48,9 +48,9 @@ async function readPlan(
 }
 
 /**
- * Makes the target instance of an upgrade. The prechecks are repeated first, because the database may have changed
- * since the plan. The trial of the schema and the rows is not repeated: the copy follows at once, and if the engine
- * refuses something the upgrade ends. Throws `precheck_failed`.
+ * Makes the target instance of an upgrade. Unless the agent already knows the upgrade, the prechecks are repeated
+ * first, because the database may have changed since the plan. The trial of the schema and the rows is not repeated:
+ * the copy follows at once, and if the engine refuses something the upgrade ends. Throws `precheck_failed`.
  */
 async function createTarget(
   client: DatabaseHostClient,
@@ -83,7 +83,7 @@ interface LocalTools {
 const saltBytes = 16;
 
 /**
- * Lets the agent dump and pack the database. The agent gets the keys of this archive alone, and sends the archive's
+ * Makes the agent dump and pack the database. The agent gets only the keys of this archive. It sends the archive's
  * objects to this process, which stores them.
  */
 async function packDatabase(
@@ -113,8 +113,8 @@ async function packDatabase(
 }
 
 /**
- * Loads an archive into a scratch instance, which the agent removes after success and failure. The agent gets the keys
- * of the archive only if the archive has the expected manifest.
+ * Loads an archive into a scratch instance, which the agent removes whether or not the load succeeds. The agent gets
+ * the keys of the archive only if the archive has the expected manifest.
  */
 async function verifyRestore(
   tools: LocalTools,
@@ -227,7 +227,7 @@ export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'clos
 
 /**
  * The provider whose instances run under a database agent. The agent does all the work. The worker starts the agent's
- * jobs, serves the archives to the jobs, and waits until the jobs end.
+ * jobs, serves the archives to them, and waits until they end.
  */
 export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   const { client } = tools;
@@ -250,7 +250,7 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   };
 }
 
-/** The stages of an upgrade or a restore that work on the old and the new instance. */
+/** The methods of the provider that need both the old and the new instance. */
 function localMoves(
   client: DatabaseHostClient,
 ): Omit<

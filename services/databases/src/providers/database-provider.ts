@@ -14,8 +14,8 @@ export interface DatabaseRef {
 }
 
 /**
- * The size that was ordered. The provider derives memory and connections from it, and allots far less memory than the
- * size states. The database agent does not limit the space on disk.
+ * The size that was ordered. The provider derives memory and connections from the size, and allots far less memory than
+ * the size states. The database agent does not limit the space on disk.
  */
 export interface InstanceSize {
   vcpu: number;
@@ -28,7 +28,7 @@ export interface InstanceSpec {
   major: Major;
   databaseName: string;
   username: string;
-  /** The password of the user, the same in each repetition of a `create`. The engine stores only a hash of it. */
+  /** The password of the user. It is the same in each repetition of a `create`. The engine stores only a hash of it. */
   password: string;
   size: InstanceSize;
 }
@@ -38,7 +38,8 @@ export type UpgradePhase = 'prepared' | 'switched' | 'finished';
 /** A database as its provider reports it. */
 export interface HostedDatabase {
   /**
-   * The address, which no upgrade changes. Clients must use TLS. TLS and the password are handled by the engine itself.
+   * The address, which no upgrade changes. Clients must use TLS. The engine itself terminates TLS and checks the
+   * password.
    */
   host: string;
   port: number;
@@ -46,17 +47,17 @@ export interface HostedDatabase {
   caCertificate: string;
   databaseName: string;
   username: string;
-  /** The major of the instance that the pointer on disk names. Only that instance takes writes. */
+  /** The major of the serving instance, which is the only one that takes writes. */
   major: Major;
-  /** Whether the instance that takes writes answers queries now. */
+  /** Whether the serving instance answers queries now. */
   isUp: boolean;
   /** The size of the customer's database on disk, in bytes; null while the instance is down. */
   sizeBytes: number | null;
   /** The free bytes of the file system on which a target instance would be made. */
   freeBytes: number;
   /**
-   * The ids of the upgrades and restores that have switched the database, newest last. The provider carries none of
-   * them out again.
+   * The ids of the upgrades and restores that have switched the database, newest last. The provider does not carry
+   * these out again. The database agent keeps the last hundred.
    */
   switched: readonly string[];
   /** The upgrade or restore that is under way or whose old instance is still kept; null if there is none. */
@@ -64,9 +65,9 @@ export interface HostedDatabase {
 }
 
 /**
- * How an upgrade moves the data. `logical`: the customer writes meanwhile, and the switch takes less than a second.
- * `offline`: reads and writes wait from `copyData` to `cutover`, because the database has content that cannot be
- * replicated, which the findings name.
+ * How an upgrade moves the data. `logical`: the customer writes meanwhile, and the switch usually takes less than a
+ * second. `offline`: reads and writes wait from `copyData` to `cutover`, because the database has content that cannot
+ * be replicated. The findings name this content.
  */
 export type UpgradePath = 'logical' | 'offline';
 
@@ -121,19 +122,17 @@ export interface VerifiedRestore {
   tables: number;
   rows: number;
   /**
-   * The table from which a row was read back over TLS as an ordinary client, in the form `"schema"."name"`. Null if no
-   * table of the backup has a row.
+   * The table from which a row was read back, quoted as the engine quotes names, such as `"schema"."name"`. Null if no
+   * row was read: every table is empty, row security hides the rows, or MySQL or MariaDB loaded a restore.
    */
   readFrom: string | null;
-  /**
-   * The parts of the backup that are missing, changed or unproven after the load, for the customer. All other parts are
-   * proven.
-   */
+  /** The parts of the backup that are missing, changed or unproven after the load, for the customer. */
   findings: LoadFindings;
 }
 
 /**
  * The result of the trial load of a backup's schema. `refused` has the first twenty statements that Postgres refused.
+ * MySQL and MariaDB end a trial at the first refusal, with `content_refused`.
  */
 export interface TriedSchema {
   tables: number;
@@ -149,8 +148,8 @@ export interface Upgrade {
 }
 
 /**
- * The replacement of a database's content by a backup of this or another database. `upgradeId` is the id of the
- * workflow.
+ * A restore replaces the content of a database by a backup of this or another database. `upgradeId` is the id of the
+ * restore's workflow.
  */
 export interface Restore extends UpgradeName {
   /** The major of the target instance: the backup's major or a newer major. */
@@ -160,7 +159,7 @@ export interface Restore extends UpgradeName {
   archive: ArchiveToVerify;
 }
 
-/** The id of an upgrade or a restore. Its later stages need nothing else. */
+/** The id of an upgrade or a restore. The stages after its start need nothing else. */
 export type UpgradeName = Pick<Upgrade, 'upgradeId'>;
 
 export interface Cutover {
@@ -173,49 +172,55 @@ export interface Cutover {
 
 export interface Comparison {
   /**
-   * The result of comparing the frozen old instance with a snapshot of the new one from the switch. `undecided`: an
-   * object differs or could not be compared, and a change after the switch may be the cause. This happens if the
-   * snapshot was lost, for example because a process was killed, or if a table of MariaDB or MySQL was replaced after
-   * the switch. It is also the result if the upgrade is over and nothing can be compared any more.
+   * The result of comparing the frozen old instance with the snapshot of the new instance that was taken at the switch.
+   * `undecided`: an object differs or could not be compared, and a change after the switch may be the cause. This
+   * happens if the snapshot was lost, for example because a process was killed, or if a table of MariaDB or MySQL was
+   * replaced after the switch. `undecided` is also the result once the upgrade is over and the instances cannot be
+   * compared any more.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   /** The tables, sequences and large objects that differ or could not be compared, for the log and for staff. */
   names: readonly string[];
-  /** Objects whose derived data the new version computes differently. `statements` compute an object's data anew. */
+  /**
+   * Objects whose derived data the new version computes differently. The `statements` compute the data of an object
+   * anew.
+   */
   recomputed: readonly { object: string; statements: readonly string[]; isEmpty?: boolean | undefined }[];
   /** Only for `undecided`: names that differed in an earlier comparison of the same upgrade. */
   differed: readonly string[];
 }
 
 /**
- * The provider for handlers, which only reads. It rejects with a {@link DatabaseProviderError}, or with any other error
- * if the provider cannot be reached.
+ * The provider for handlers, which only reads. A call rejects with a {@link DatabaseProviderError}, or with another
+ * error, for example if the provider cannot be reached.
  */
 export interface DatabaseReader {
-  /** The majors, of any engine, whose programs the provider has. */
+  /** The majors, of all engines, whose programs the provider has. */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   /**
-   * The database as the provider reports it. Null if it was never made, if its creation has not finished, or if it was
-   * destroyed.
+   * The database as the provider reports it. Null if the database was never made, if its creation has not finished, or
+   * if it was destroyed.
    */
   describe(database: DatabaseRef, signal?: AbortSignal): Promise<HostedDatabase | null>;
   /**
-   * Finds everything that would stop an upgrade to this major now. Changes nothing. Rejects with DatabaseProviderError
-   * `unknown_database`, or with `unavailable` if the instance does not answer.
+   * Finds everything that would stop an upgrade to this major now. Changes nothing in the database. Rejects with
+   * DatabaseProviderError `unknown_database` or `major_not_installed`, or with `unavailable` if the instance does not
+   * answer.
    */
   planUpgrade(database: DatabaseRef, toMajor: Major, signal?: AbortSignal): Promise<UpgradePlan>;
 }
 
 /**
- * The whole provider, for workflow steps. Every method may be repeated with the same arguments and has the same result,
- * even after a kill -9 of the process that did the work. A {@link DatabaseProviderError} is permanent, except for the
- * refusals `unavailable` and `stale_fence`. After these and any other rejection the call is repeated.
+ * The whole provider, for workflow steps. Every method may be repeated with the same arguments, even after a kill -9 of
+ * the process that did the work. A {@link DatabaseProviderError} is permanent, except for the refusals `unavailable`
+ * and `stale_fence`. After these two, and after any other error, the call is repeated.
  *
- * An upgrade is `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**, `compare`,
- * `finish`, and a day later `retireOld`. One pointer on disk decides which instance serves, and `cutover` moves it.
- * Before the move `abandon` undoes everything. `describe().upgrade.phase` says whether the pointer has moved. After a
- * kill at any moment either the old or the new instance serves, and the two never accept writes at the same time.
+ * An upgrade calls `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**,
+ * `compare`, `finish`, and a day later `retireOld`. One pointer on disk decides which instance serves, and `cutover`
+ * moves this pointer. Until then `abandon` undoes everything. `describe().upgrade.phase` says whether the pointer has
+ * moved. After a kill at any moment either the old or the new instance serves, and the two never accept writes at the
+ * same time.
  */
 export interface DatabaseProvider extends DatabaseReader {
   /** Makes an instance with a database that the user owns. Resolves with the database and its address. */
@@ -224,9 +229,9 @@ export interface DatabaseProvider extends DatabaseReader {
   destroy(database: DatabaseRef, call: FencedCall): Promise<void>;
 
   /**
-   * Packs the database as of one moment into an archive. It reads the serving instance, where reads and writes
-   * continue. With `replacedBy`, the id of a restore, it reads the instance that the restore has replaced, which is
-   * possible between `cutover` and `finish`.
+   * Packs the database as of one moment into an archive. By default it reads the serving instance, where reads and
+   * writes continue. If `replacedBy` is set to the id of a restore, it reads the instance that this restore has
+   * replaced, which is possible between `cutover` and `finish`.
    */
   pack(
     database: DatabaseRef,
@@ -235,9 +240,9 @@ export interface DatabaseProvider extends DatabaseReader {
     replacedBy?: UpgradeName,
   ): Promise<PackedArchive>;
   /**
-   * Proves that an archive can be restored: loads it into a scratch instance of this major, compares the row counts,
-   * reads a row back over TLS as an ordinary client, and removes the instance. Rejects with DatabaseProviderError
-   * `archive_refused` if the archive is not the expected archive, or with `no_space`.
+   * Proves that an archive can be restored: loads it into a scratch instance of this major, compares the row counts
+   * (MySQL and MariaDB: checksums), reads a row back over TLS as an ordinary client, and removes the instance. Rejects
+   * with DatabaseProviderError `archive_refused` if the archive is not the expected archive, or with `no_space`.
    */
   verifyRestore(
     database: DatabaseRef,
@@ -248,7 +253,7 @@ export interface DatabaseProvider extends DatabaseReader {
 
   /**
    * Loads the schema of an archive without any row into a scratch instance of this major, and removes the instance.
-   * MariaDB and MySQL load the rows too. Rejects as `verifyRestore` does, or with `content_refused`.
+   * Rejects as `verifyRestore` does, or with `content_refused`.
    */
   trySchema(
     database: DatabaseRef,
@@ -258,44 +263,46 @@ export interface DatabaseProvider extends DatabaseReader {
   ): Promise<TriedSchema>;
 
   /**
-   * Loads the backup into an instance beside the serving instance, with the same roles. Compares the row counts and
-   * reads a row back. A repetition begins with an empty instance. Afterwards `cutover` puts the instance behind the
-   * address, `finish` stops the replaced instance and keeps it, and `retireOld` removes it. Until the cutover `abandon`
-   * undoes everything. Resolves with null if the database has already been switched. Rejects with DatabaseProviderError
-   * `content_refused` if the engine refuses an object of the backup, or with `archive_refused`, `no_space`, `moved` or
-   * `major_not_installed`.
+   * Loads the backup into an instance beside the serving instance, with the same roles, and compares the row counts
+   * (MySQL and MariaDB: checksums). In Postgres it also reads a row back. A repetition begins with an empty instance.
+   * Afterwards `cutover` puts the new instance behind the address, `finish` stops the replaced instance and keeps it,
+   * and `retireOld` removes it. Until the cutover `abandon` undoes everything. Resolves with null if the restore has
+   * already switched the database. Rejects with DatabaseProviderError `content_refused` if the engine refuses an object
+   * of the backup, or with `archive_refused`, `no_space`, `moved` or `major_not_installed`.
    */
   stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<VerifiedRestore | null>;
 
   /**
-   * Repeats the prechecks, then makes an empty instance of the new major beside the serving one. Rejects with
-   * DatabaseProviderError `precheck_failed` if a finding is an ERROR, with `moved` if another upgrade is under way, or
-   * with `no_space`.
+   * Repeats the prechecks, then makes an empty instance of the new major beside the serving instance. Rejects with
+   * DatabaseProviderError `precheck_failed` if a finding is an ERROR or the logical path is no longer possible, or with
+   * `moved` if another upgrade or restore is under way.
    */
   createTarget(database: DatabaseRef, upgrade: Upgrade, call: FencedCall): Promise<void>;
   /**
    * Copies the roles with the verifiers of their passwords, and the schema with its keys. From here to the end of the
-   * upgrade Postgres refuses the customer's DDL with a clear message. A repetition begins with an empty instance.
+   * upgrade Postgres refuses the customer's DDL with a clear message. A repetition begins with an empty database. In
+   * MySQL and MariaDB this stage does nothing, and `copyData` copies the schema too.
    */
   copySchema(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * Copies every row, then indexes, foreign keys, triggers, contents of views and large objects, and runs ANALYZE.
-   * `logical`: the customer continues to write, and the changes are replicated. `offline`: all sessions are ended, and
-   * new sessions wait for a while and are then told that the database is being moved.
+   * `logical`: the customer continues to write, and the changes are replicated. `offline`: all sessions are ended
+   * first. New sessions wait for a while and are then told that the database is being moved.
    */
   copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * Waits until the target has nearly every change of the old instance. Does nothing for `offline`. It must be repeated
-   * right before `cutover`.
+   * Waits until the target has nearly every change of the old instance. Does nothing on the `offline` path. An upgrade
+   * must repeat this call right before `cutover`.
    */
   catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * Switches the database to the new instance. **The point of no return** is in this call: it moves the pointer on
-   * disk. Before the move, sessions end and new sessions wait, the old instance is closed to customers, a marker row
-   * reaches the target, and sequences, roles, large objects and unlogged tables are synchronised. After the move, the
-   * waiting sessions continue at the new instance. If the target does not catch up within seconds, the old instance is
-   * opened again and the call rejects. `catchUp` and `cutover` may then be called again. Rejects with
-   * DatabaseProviderError `moved` if the upgrade does not exist. Resolves at once if the pointer was moved before.
+   * disk. Before the move, sessions end, new sessions wait, the old instance is closed to customers, and the target
+   * gets the last changes. In Postgres these include sequences, roles, large objects and unlogged tables, which are not
+   * replicated. After the move, the waiting sessions continue at the new instance. If the target does not catch up
+   * within seconds, the old instance is opened again and the call rejects. `catchUp` and `cutover` may then be called
+   * again. Rejects with DatabaseProviderError `moved` if the provider does not know the upgrade. Resolves at once if
+   * the pointer was moved before.
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /**
@@ -304,19 +311,19 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   compare(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<Comparison>;
   /**
-   * Runs ANALYZE and removes the upgrade's own objects from the new instance. Stops the old instance and keeps it,
-   * frozen.
+   * Stops the old instance, whose content is frozen, and keeps it. In Postgres this call first removes the upgrade's
+   * own objects from the new instance and runs ANALYZE there.
    */
   finish(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
    * Removes the old instance that was kept. Rejects with DatabaseProviderError `moved` before `finish`. An instance
-   * that is gone already is no error.
+   * that is already gone is no error.
    */
   retireOld(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
-   * Undoes an upgrade before its point of no return. It removes the target and everything else that the upgrade has
-   * made, and the old instance takes DDL again. A missing upgrade is no error. Rejects with DatabaseProviderError
-   * `switched` if the pointer has been moved; then the upgrade can only be completed.
+   * Undoes an upgrade or a restore before its point of no return. It removes the target and everything else that was
+   * made for it, and the old instance takes DDL again. An upgrade that the provider does not know is no error. Rejects
+   * with DatabaseProviderError `switched` if the pointer has been moved. The upgrade can then only be completed.
    */
   abandon(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
 }
@@ -338,8 +345,7 @@ export type DatabaseRefusal =
   | 'major_not_installed';
 
 /**
- * A refusal that is known by its name. All are permanent, except `unavailable` and `stale_fence`. `message` is for the
- * log.
+ * A refusal with a name. All refusals are permanent, except `unavailable` and `stale_fence`. `message` is for the log.
  */
 export class DatabaseProviderError extends Error {
   readonly refusal: DatabaseRefusal;

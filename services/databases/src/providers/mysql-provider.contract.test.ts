@@ -145,7 +145,7 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     await ask(database, 'delete from orders', "call add_customer('Grace')", 'drop view dear', setPassword);
     const move = { upgradeId: 'r-1' };
     const restore = { ...move, major: version, sourceId: ref.databaseId, archive };
-    // A completed stage starts again from an empty target.
+    // A repetition of a completed stage begins with an empty target again.
     for (let again = 0; again < 2; again++)
       expect(await provider.stageRestore(ref, restore, call(3))).toMatchObject({ tables: 2, rows: 4 });
     expect(await provider.describe(ref)).toMatchObject({ upgrade: { phase: 'prepared' } });

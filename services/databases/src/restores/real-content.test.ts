@@ -54,8 +54,8 @@ const write = ({ url }: Made): Promise<FilledTables> => asOwner(url, (client) =>
 const keylessSql = `SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relkind = 'r' AND c.oid >= 16384
   AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)`;
 /**
- * Returns tables without a primary key whose rows the server cannot compare. Replication cannot find a changed row in
- * them.
+ * Returns the tables without a primary key whose rows the server cannot compare. In such a table replication cannot
+ * find the row that has changed.
  */
 const incomparable = ({ url }: Made): Promise<string[]> =>
   asOwner(url, async (client) => {

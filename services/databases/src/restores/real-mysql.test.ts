@@ -26,10 +26,10 @@ interface Program {
   sql: string;
 }
 
-/** Lists the schemas. Only the chaos run uses all; other runs use a few small ones. */
+/** Lists the schemas. Only the chaos run uses all; other runs use two. */
 function listMysqlSchemas(): Program[] {
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : [];
-  // Matches statements about other schemas, because the customer has only one schema.
+  // Matches statements about other databases, because the customer has only one.
   const elsewhere = /^\s*(?:(?:CREATE DATABASE|source|GRANT)\b[^;]*;?|USE\s+\S+)\s*$/gim;
   const all = files.map((file) => ({
     name: path.basename(file, '.sql'),

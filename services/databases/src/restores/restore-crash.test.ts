@@ -1,5 +1,5 @@
 /**
- * Kills a worker in each step of a restore.
+ * Kills a worker in each step of a restore, and of a creation from a backup.
  *
  * @tier long
  * @processes
@@ -22,11 +22,6 @@ interface Run {
   databaseId: string;
   url: string;
 }
-
-/**
- * These tests read from `workflows` only the names of steps, which steps can be undone, and the point of no return. The
- * worker processes load the definitions themselves.
- */
 
 describe('a restore survives the crash of every step', () => {
   let world: DatabasesWorld;

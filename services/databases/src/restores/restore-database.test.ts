@@ -1,5 +1,5 @@
 /**
- * Tests all cases of a restore. `npm test` leaves this suite out and runs upgrade-and-restore.test.ts instead.
+ * Tests the cases of a restore. `npm test` leaves this suite out and runs upgrade-and-restore.test.ts instead.
  *
  * @tier long
  * @processes

@@ -27,7 +27,7 @@ interface RestoreFacts {
   backup: DatabaseBackup | null;
   /** The free bytes on the database's machine; null if the agent does not answer. */
   freeBytes: number | null;
-  /** The finding that a trial load gave no result. Null if it gave one or was not needed. */
+  /** The finding about a trial load that recorded no proof. Null if the trial recorded one or was not needed. */
   trial: Finding | null;
   now: Date;
 }
@@ -93,7 +93,7 @@ function findingsOf(
   return findings.filter((finding) => finding !== false);
 }
 
-/** The findings of the latest load of the backup into this version; empty if there was none. */
+/** The findings of the latest load of the backup, if it was a load into this version; otherwise empty. */
 function proofFindings(backup: DatabaseBackup | null, version: string): Finding[] {
   if (backup === null || backup.proof === null || String(backup.proof.major) !== version) return [];
   const { of, at, refused, findings } = backup.proof;
@@ -122,8 +122,8 @@ function proofFindings(backup: DatabaseBackup | null, version: string): Finding[
 
 /**
  * The preflight of a restore applies the rule of the restore and leaves the database unchanged. A backup without a
- * sufficient proof is loaded on trial into an instance beside the database. If the agent does not answer, that is a
- * finding and not an error.
+ * sufficient proof is loaded on trial into an instance beside the database. If the agent does not answer, the preflight
+ * reports this as a finding and does not fail.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -146,7 +146,7 @@ export const preflightRestore = (context: HandlerContext) =>
 
 /**
  * Loads the backup on trial if it can be restored and its recorded proof does not suffice. Resolves with a finding if
- * the trial gave no result, otherwise with null.
+ * the trial recorded no proof, otherwise with null.
  */
 async function tryIfNeeded(
   context: HandlerContext,

@@ -34,7 +34,7 @@ interface RestorePlan {
   failsRestore: boolean;
 }
 
-/** Checks again that the backup can be restored, and that the disk has room for a second instance. */
+/** Checks again that the backup is complete, and that the disk has room for a second instance. */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
@@ -54,7 +54,7 @@ async function recheck(context: WorkContext, step: StepContext<z.infer<typeof in
 }
 
 /**
- * Packs the content that the restore will replace and stores nothing. This proves before the switch that the safety
+ * Packs the content that the restore will replace and discards the archive. This proves before the switch that a safety
  * copy can be packed.
  */
 async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
@@ -64,8 +64,8 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
- * Packs the replaced instance, which runs until `finish`. After `finish` it looks in the storage for the archive of an
- * earlier attempt whose record was lost, and resolves with null if there is none.
+ * Packs the replaced instance, which runs until `finish`. If it no longer runs, looks in the storage for the archive
+ * that an earlier attempt has packed and whose record was lost. Resolves with null if there is none.
  */
 async function packReplaced(
   context: WorkContext,
@@ -85,8 +85,8 @@ async function packReplaced(
 
 /**
  * Loads a backup into an instance beside the serving one, then switches the address to the new instance. The replaced
- * content is packed only after the switch, because until then customers may still change it. A rehearsal before the
- * switch proves that it can be packed. The replaced instance is kept, frozen, for a day.
+ * content is packed as the safety copy only after the switch, because until then customers may still change it. A
+ * rehearsal before the switch proves that the content can be packed. The replaced instance is kept, frozen, for a day.
  */
 export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheck(context, step) })
@@ -130,7 +130,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       };
     },
     commit: async (tx, step, { at, loadFindings }) => {
-      // After a switch without a record, nothing says when the backup was loaded, so no proof is recorded.
+      // If the switch was made but never recorded, the time of the load is unknown, so no proof is recorded.
       if (at === null) return;
       const proof = {
         of: 'content' as const,
@@ -141,7 +141,6 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       };
       await recordProof(tx, step.input.backupId, proof);
     },
-    // Undoes everything up to the cutover.
     undo: (step, context) => takeBack(context, step),
   })
   .pointOfNoReturn()

@@ -12,24 +12,24 @@ export interface RestoreWorld {
 type Point = Pick<DatabaseBackup, 'status' | 'engineVersion' | 'archive'>;
 
 /**
- * The reason why the database may not be replaced by the backup; null if it may. The first reason counts, in this
- * order: the backup does not exist, a workflow works on the database, the state of the backup, the state of the
- * database.
+ * The reason why the database may not be replaced by the backup; null if it may be. The first reason in this order
+ * counts: the backup does not exist, a workflow works on the database, the backup is not complete, the database is not
+ * available.
  */
 export function refuseRestore({ managed, unfinished }: RestoreWorld, backup: Point | null): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(unfinished);
   return isAtWork ?? refusePoint(backup) ?? refuseUnavailable(managed);
 }
 
-/** The reasons against a restore that depend on the backup alone. */
+/** The reason against a restore that depends on the backup alone; null if there is none. */
 export function refusePoint(backup: Point | null): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   return backup.status === 'completed' && backup.archive !== null ? null : { code: 'backup_not_completed' };
 }
 
 /**
- * The reason why no new database of this version may be made from the backup; null if it may. A dump is loaded by its
- * own major or a newer one of the same engine and flavour.
+ * The reason why no new database of this version may be made from the backup; null if it may be made. A backup can be
+ * loaded into its own major or a newer one of the same flavour.
  */
 export function refuseOrigin(backup: Point | null, version: string): Refusal | null {
   const refusal = refusePoint(backup);
@@ -38,7 +38,10 @@ export function refuseOrigin(backup: Point | null, version: string): Refusal | n
   return compareVersions(version, backup.engineVersion) < 0 ? { code: 'backup_version_newer' } : null;
 }
 
-/** The factor for indexes and the write-ahead log, which upgrades use too, and the bytes of an empty instance. */
+/**
+ * A restored instance needs `overheadFactor` times the unpacked size, for indexes and the write-ahead log, plus
+ * `instanceBytes` for an empty instance. Upgrades use the same factor.
+ */
 const overheadFactor = 2.2;
 const instanceBytes = 128 * 2 ** 20;
 

@@ -12,21 +12,21 @@ import { databaseResourceKey, databaseSubject, type ManagedDatabase } from '../d
 import { definitely } from '../providers/database-errors';
 
 /*
- * The trial load of a preflight. It loads the schema of a backup into an instance that exists only for the trial.
- * A worker carries it out, because no other process has the key of the archives. It locks the database as every
- * workflow does, so a restore at the same moment is refused with `operation_in_progress`. It gets one attempt of one
- * minute.
+ * The trial load of a preflight. It loads the schema of a backup into an instance that exists only for the trial. A
+ * worker carries the trial out, because no other process has the key of the archives. The trial locks the database as
+ * every workflow does, so a restore that is requested meanwhile is refused with `operation_in_progress`. The trial gets
+ * one attempt of one minute.
  */
 
 const trialSeconds = 60;
 /**
- * How long a preflight waits for a trial, in milliseconds. A longer trial continues, and the next preflight waits for
- * it or shows its result.
+ * How long a preflight waits for a trial, in milliseconds. A trial that takes longer continues, and the next preflight
+ * waits for it or shows its result.
  */
 const waitMs = 12_000;
 /**
- * How long the refusals of a trial count without another trial, in milliseconds. After that, a role or an extension
- * that was missing may exist.
+ * For how long the refusals of a trial are shown without a new trial, in milliseconds. After that time a role or an
+ * extension that was missing may exist.
  */
 const failureKeptMs = 3_600_000;
 
@@ -58,7 +58,7 @@ export const tryBackupWorkflow = defineWorkflow({
 
 /**
  * Whether the proof is enough to decide about a restore into this major. A proof without a refusal stays valid for
- * ever, because the archive does not change.
+ * ever, because the archive does not change. A proof with refusals is valid for an hour.
  */
 export function suffices(proof: BackupProof | null, major: Major, now: Date): boolean {
   if (proof === null || proof.major !== major) return false;
@@ -71,8 +71,8 @@ interface Asking {
 }
 
 /**
- * Loads the backup on trial, or waits for a trial that already runs. Resolves with a finding if the trial gave no
- * result, and with null once its result is recorded.
+ * Loads the backup on trial, or waits for a trial that already runs. Resolves with null once the backup has a proof,
+ * and with a finding if the trial recorded none.
  */
 export async function tryBackup(
   context: HandlerContext,
@@ -115,7 +115,10 @@ export async function tryBackup(
   return unproven('it has not ended yet; ask again in a moment');
 }
 
-/** Tells whether the trial that another request began has proven this backup. It may have loaded another one. */
+/**
+ * Tells whether a trial that another request had begun has proven this backup. That trial may have loaded another
+ * backup.
+ */
 async function outcomeOfOther(
   { database }: HandlerContext,
   managed: ManagedDatabase,

@@ -24,7 +24,7 @@ const read = async (id: string) => (await world.api.call('GET', `/v1/databases/$
 const upgrade = (id: string) => ['POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '18' } }] as const;
 const hostedOf = async (id: string) => (await world.host.client.readDatabase(id)).upgrade;
 
-/** Returns an upgrade that waits for staff, because its worker died at this point. */
+/** Kills the worker of an upgrade at this point, and parks the upgrade for staff. Returns the path of the workflow. */
 async function parkedUpgrade({ id }: Made, point: string): Promise<string> {
   await succeed(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
   await world.endWorkers();
@@ -63,7 +63,7 @@ async function abandon(id: string, location: string): Promise<WorkflowView> {
 it('an offline upgrade that staff abandon during its copy leaves the database as it was with writes accepted, and can be begun anew', async () => {
   world.spawnWorker();
   const made = await makeDatabase(world);
-  // The table has no key and no comparable value, so the upgrade takes the offline path.
+  // The rows of this table have no key and cannot be compared, so the upgrade takes the offline path.
   await query(made.url, "CREATE TABLE blind AS SELECT '{}'::json AS value");
   const location = await parkedUpgrade(made, 'upgrade_database.copy_data.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ path: 'offline', phase: 'prepared', are_writes_blocked: true });
@@ -82,7 +82,7 @@ it('an upgrade that waits for staff after its switch shows a database that serve
   world.spawnWorker();
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.compare.after_effect');
-  // The update makes the workflow look as if its workers had died repeatedly.
+  // This makes the workflow look as if its workers had died repeatedly.
   await world.api.rows(
     "UPDATE workflow SET status = 'queued', consecutive_crashes = 99 WHERE status = 'needs_attention'",
   );
@@ -107,7 +107,7 @@ it('an upgrade that staff abandon after its switch ends with the new version: wr
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.cutover.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ phase: 'switched' });
-  // An earlier upgrade on the same day would have left this schedule.
+  // This schedule is as an earlier upgrade on the same day would have left it.
   await world.api.rows(
     `INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, next_run_at)
      SELECT 'retire_old_instance:' || $1, 'retire_old_instance', resource_key, subject_type, subject_id, org_id, mode, '{"upgradeId":"earlier"}', 3600,

@@ -6,15 +6,15 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * The attempt after which this step gives the upgrade or restore up. It comes before the engine's last attempt, the
- * fifth, so that the step can undo the move and report the reason.
+ * The attempt after which this step gives the upgrade or restore up. It is one less than a step's usual five attempts,
+ * so that the step itself can undo the work and report the reason.
  */
 const attemptsMax = 4;
 
 /**
  * Whether this workflow has already switched the database. The record of the switch may be missing, because it was not
- * written yet or Drydock's own database was restored from a backup. The steps before a switch must not be repeated
- * after it, because customers have written to the new instance since.
+ * written yet or because Drydock's own database was restored to an earlier moment. Steps before the switch must not be
+ * repeated after it, because customers have written to the new instance since.
  */
 export async function hasSwitched({ provider }: WorkContext, step: Step): Promise<boolean> {
   const hosted = await provider.describe(refOf(step), step.signal);
@@ -36,8 +36,8 @@ export async function takeBack({ provider }: WorkContext, step: Step): Promise<v
 }
 
 /**
- * Ends an earlier upgrade or restore that the agent still knows and that no recorded workflow continues. It would block
- * this workflow, because a database can have only one at a time.
+ * Ends an earlier upgrade or restore that the agent still knows and that no workflow on record continues. A database
+ * can have only one at a time, so the earlier one would block this workflow.
  */
 export async function endForgotten({ provider }: WorkContext, step: Step): Promise<void> {
   const { upgrade = null } = (await provider.describe(refOf(step), step.signal)) ?? {};
@@ -48,8 +48,8 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 
 /**
  * Waits until the new server has every change, then switches. Until the pointer is moved, the old instance serves and
- * nothing is lost. So after a permanent refusal or the last attempt of this step, the workflow is undone with the code
- * `takenBack`. After the pointer is moved, it can only be completed.
+ * nothing is lost. So after a permanent refusal or this step's last attempt, the workflow is undone with the code
+ * `takenBack`. Once the pointer has moved, the workflow can only be completed.
  */
 export async function cutOver(
   context: WorkContext,
@@ -67,7 +67,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // If the agent does not know the upgrade, it was undone and the record of the undoing was lost.
+    // An upgrade that the agent does not know was undone already, and the record of that was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

@@ -10,9 +10,9 @@ import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
- * Ends an upgrade or a restore that staff have abandoned: undoes it before its switch, and completes it afterwards.
- * Only the agent knows whether it has switched. The agent refuses the worker of the abandoned workflow, because the
- * calls of this workflow have a newer fence.
+ * Ends an upgrade or a restore that staff have abandoned. One that has not switched the database is undone, and one
+ * that has is completed. Only the agent knows whether the database was switched. Once this workflow has called the
+ * agent, the agent refuses the worker of the abandoned workflow, whose fence is older.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -22,7 +22,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .step('end', {
     timeoutSeconds: 1_800,
     // A killed instance needs minutes to restart, and nothing can be undone until the instance answers. Twelve attempts
-    // with their pauses last long enough.
+    // with the pauses between them last long enough.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;
@@ -57,8 +57,9 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .build();
 
 /**
- * Begins the end of an abandoned upgrade or restore, in the transaction that abandons it. So the lock on the database
- * passes from one workflow to the next without a gap. The database keeps its status until the end is complete.
+ * Starts the workflow that ends an abandoned upgrade or restore, in the transaction that abandons it. So the lock on
+ * the database passes from one workflow to the next without a gap. The database keeps its status until the new workflow
+ * ends.
  */
 export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: WorkflowRun<unknown>): Promise<void> {
   const { orgId, mode, subject, actorKeyId, requestId } = run;

@@ -18,8 +18,8 @@ interface Looked {
 const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
 /**
- * Ends the upgrades and restores that the agent has begun and Drydock has not recorded. Does so when the worker starts,
- * since Drydock's own database may just have been restored, and then every hour.
+ * Ends the upgrades and restores that the agent has begun and that Drydock has no record of. Looks for them when the
+ * worker starts, since Drydock's own database may just have been restored to an earlier moment, and then every hour.
  */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -56,8 +56,8 @@ interface Available {
 }
 
 /**
- * Whether the agent has begun or completed an upgrade or a restore that is not recorded. The caller must only ask about
- * a database without an unfinished workflow.
+ * Whether the agent has begun or completed an upgrade or a restore that Drydock has no record of. The caller must only
+ * ask about a database without an unfinished workflow.
  */
 const hasForgotten = ({ engine_version, is_retired_later }: Available, { major, upgrade }: HostedDatabase): boolean =>
   String(major) !== engine_version || (upgrade !== null && (upgrade.phase !== 'finished' || !is_retired_later));
@@ -71,10 +71,10 @@ const availableSql = `
   ORDER BY id LIMIT 500`;
 
 /**
- * Begins to end the upgrades and restores that were accepted after the moment to which Drydock's own database was
- * restored. No workflow exists that would continue them, and customers may be unable to write. Each is undone before
- * its switch and completed after it, as if staff had abandoned it, and the version in use is recorded. Resolves with
- * the number of them.
+ * Starts workflows that end the upgrades and restores that were accepted after the moment to which Drydock's own
+ * database was restored. Nothing else would continue them, and customers may be unable to write. Like an abandoned
+ * upgrade, each is undone before its switch or completed after it, and the version in use is recorded. Resolves with
+ * the number of these workflows.
  */
 async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
   let ended = 0;
@@ -102,12 +102,13 @@ async function beginEnd(
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
-    // The row stays locked until the workflow that ends the move is accepted. A request that already holds the lock
+    // The row stays locked until the workflow that ends the upgrade is accepted. A request that already holds the lock
     // finishes first.
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {
-      // The id of the upgrade or restore, which only the agent knows. If it is over already, any id will do.
+      // The id of the upgrade or restore, which only the agent knows. If the upgrade is already over, the agent has no
+      // id of it, and any id will do.
       workflowId: upgrade?.upgradeId ?? uuidv7(),
       orgId,
       mode,

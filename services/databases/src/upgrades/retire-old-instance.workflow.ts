@@ -7,8 +7,8 @@ import { databaseResourceKey } from '../databases/database.types';
 import { definitely } from '../providers/database-errors';
 
 /**
- * The name of the schedule. A database needs only one, because the removal of the latest old instance also removes all
- * earlier ones.
+ * The name of the schedule that removes the old instance of a database. One schedule is enough, because the removal of
+ * the latest old instance also removes all earlier ones.
  */
 export const retireScheduleOf = (databaseId: string): string => `retire_old_instance:${databaseId}`;
 
@@ -29,8 +29,8 @@ export const retireOldInstanceWorkflow = defineWorkflow({
   .build();
 
 /**
- * Schedules the removal of the old instance of a finished upgrade or restore in a day. The removal also removes older
- * instances that are still kept.
+ * Schedules the removal of the old instance of a finished upgrade or restore, by default for a day later. The removal
+ * also removes older instances that are still kept.
  */
 export async function retireLater(
   context: WorkContext,
@@ -40,8 +40,8 @@ export async function retireLater(
 ): Promise<void> {
   const { orgId, mode, subject } = run;
   const [sql, name] = [context.database.sql(tx), retireScheduleOf(subject.id)];
-  // An existing schedule is removed first. `saveSchedule` would keep its time, at which this instance would be removed
-  // too early.
+  // An existing schedule is removed first, because `saveSchedule` would keep its time, and this instance would be
+  // removed too early.
   await removeSchedule(sql, name);
   await saveSchedule(sql, {
     name,
@@ -51,8 +51,8 @@ export async function retireLater(
     orgId,
     mode,
     input: { upgradeId },
-    // The schedule repeats hourly until the workflow has succeeded and removed it, because other work may have locked
-    // the database when the schedule is due.
+    // The schedule repeats hourly, because another workflow may have locked the database when it is due. The workflow
+    // removes the schedule when it has succeeded.
     interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });

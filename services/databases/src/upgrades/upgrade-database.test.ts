@@ -1,5 +1,5 @@
 /**
- * Tests all cases of an upgrade. `npm test` runs only the case in upgrade-and-restore.test.ts.
+ * Tests the cases of an upgrade. `npm test` runs only the case in upgrade-and-restore.test.ts.
  *
  * @tier long
  * @processes

@@ -26,7 +26,7 @@ import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 export interface UpgradeWorld {
   managed: Pick<ManagedDatabase, 'engineVersion' | 'status' | 'lastBackupAt'>;
   unfinished: UnfinishedWorkflow | null;
-  /** The versions of the database's engine in the catalogue. */
+  /** The versions of the database's engine, from the catalogue. */
   versions: readonly DatabaseCatalogue['engines'][number]['versions'][number][];
 }
 
@@ -50,7 +50,10 @@ export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, t
 interface UpgradeFacts {
   managed: ManagedDatabase;
   target: string;
-  /** The plan of the upgrade. Null if the upgrade is refused, or if the database has no instance. */
+  /**
+   * The plan of the upgrade. Null if the upgrade is refused for any reason but `never_backed_up`, or if the database
+   * has no instance.
+   */
   plan: UpgradePlan | null;
   /** The newest completed backup. */
   backup: DatabaseBackup | null;
@@ -131,8 +134,8 @@ async function planOf(
  */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
-    // The engine is known only once the row is locked, so `mysql` stands for any engine here. The agent is asked only
-    // about versions that are not of Postgres, whose programs every host has.
+    // The engine is known only once the row is locked. Asking with `mysql` is right for both engines: the agent is
+    // asked about versions of MySQL and MariaDB, and not about those of Postgres, whose programs every agent has.
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
     execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;

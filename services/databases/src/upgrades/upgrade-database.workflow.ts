@@ -24,13 +24,10 @@ import { cutOver, endForgotten, hasSwitched, takeBack } from './cut-over';
 import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
 import { retireLater } from './retire-old-instance.workflow';
 
-/** The most findings, or names within a finding, that are listed one by one. */
+/** The most findings that are listed one by one, and the most names in one finding. */
 const toldMax = 50;
 
-/**
- * The findings of a comparison that found no difference, or could not decide. They become findings of the workflow, for
- * the owner and staff.
- */
+/** The findings of a comparison whose outcome is `equal` or `undecided`, for the owner and staff. */
 function findingsOfComparison({ outcome, names, differed, recomputed }: Omit<Comparison, 'tables'>): Finding[] {
   const findings: Finding[] =
     outcome === 'undecided' ? [{ level: 'WARNING', code: 'not_compared', detail: undecided(names, differed) }] : [];
@@ -100,7 +97,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const { provider, database, slowMs } = context;
       const managed = await findDatabase(database.pool, step, step.subject.id);
       if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
-      // After a switch the steps that need the path do nothing, so any path will do.
+      // After the switch no step uses the path any more, so this value has no effect.
       if (await hasSwitched(context, step)) return { path: 'offline' as const, failsUpgrade: false };
       const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
       if (findings.some(({ level }) => level === 'ERROR'))
@@ -114,13 +111,13 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // After a switch the serving instance has the new version. Only an earlier run of this step can have written the
-    // backup of the old version.
+    // After a switch the serving instance has the new version. A backup of the old version then exists only if an
+    // earlier run of this step has written it.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step))
         ? findWritten(context, step, step.input.backupId)
         : packBackup(context, step, step.input.backupId),
-    // A completed backup is kept, because it can be restored however the upgrade ends.
+    // A completed backup is kept, because it can be restored whether or not the upgrade succeeds.
     undo: async (step, context) => {
       const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
       if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);
@@ -153,7 +150,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       await endForgotten(context, step);
       await definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step)));
     },
-    // Undoes everything up to the cutover.
+    // This also undoes the later steps before the cutover, so they have no undo of their own.
     undo: (step, context) => takeBack(context, step),
   })
   .step('copy_schema', {
@@ -212,7 +209,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const findings = findingsOfComparison(compared);
       if (outcome === 'undecided') {
         step.log.warn({ names, differed }, 'what was written since the cutover could not be compared');
-        // A difference that an earlier comparison found still counts, even if its snapshot is lost.
+        // A difference that an earlier comparison found still counts, even if the snapshot was lost since.
         if (differed.length > 0)
           throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
       }
@@ -227,7 +224,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       return { major: hosted?.major ?? step.input.toMajor };
     },
     commit: async (tx, step, { major }, context) => {
-      // The version is read from the agent, because a later upgrade may have happened that the record does not know.
+      // The version is read from the agent, because the database may have been upgraded again without a record of it.
       await recordVersion(tx, step.subject.id, String(major));
       await retireLater(context, tx, step, step.workflowId);
     },
