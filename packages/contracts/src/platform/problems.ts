@@ -319,8 +319,8 @@ export const problemFieldSchema = z
   .meta({ id: 'ProblemField' });
 
 /**
- * The problem of RFC 9457 with further members. The 422s of some endpoints add more (`workflow_id`, `reason_code`,
- * `dependency`).
+ * The problem of RFC 9457 with further members. Some problems have additional members, such as `workflow_id`,
+ * `reason_code` or `dependency`.
  */
 export const problemSchema = z
   .looseObject({

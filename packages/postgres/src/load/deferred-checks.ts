@@ -77,7 +77,6 @@ export function addStatements(check: DeferredCheck): string[] {
   return [add, `comment on constraint ${name(check.name)} on ${place} is ${pg.escapeLiteral(check.comment)}`];
 }
 
-/** Describes the constraint for people. */
 export const describeCheck = (check: DeferredCheck): string => `constraint ${name(check.name)} of ${ownerOf(check)}`;
 
 /** Drops the checks and returns them. `run` runs a statement as the owner of the check's table or domain. */

@@ -181,7 +181,10 @@ const dataInBox = '/postgres/data';
 const programsInBox = '/postgres/programs';
 const socketInBox = '/postgres/socket';
 const fileInBox = (setting: string): string => `/postgres/files/${setting}`;
-/** The size of the box's /dev/shm in bytes. Parallel queries exchange rows there. Only the used part takes memory. */
+/**
+ * The size of the box's /dev/shm in bytes. Parallel queries exchange rows there unless `sessionBytes` is set. Only the
+ * used part takes memory.
+ */
 const sharedMemoryBytes = 2 ** 30;
 
 interface Spawned {
@@ -255,8 +258,8 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     password_encryption: 'scram-sha-256',
     wal_level: 'logical',
     max_connections: '200',
-    // Failed statements are not logged, because an ALTER ROLE, even within a function, contains a password. The client
-    // still gets the error.
+    // Failed statements are not logged, because an ALTER ROLE, even within a function, may contain a password. The
+    // client still gets the error.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
     // The processes of a statement share files in the server's own folder. By default they would share memory of the
@@ -297,8 +300,8 @@ async function clearLeftoverPostgres(dataDir: string): Promise<void> {
   }
   // Backends end shortly after their server. Their working directory identifies them.
   await waitUntilLeft(dataDir, graceMs);
-  // On other systems Postgres itself looks for backends by this file. So the file is removed only if its pid belongs to
-  // another program.
+  // On systems other than Linux, Postgres itself needs this file to look for backends. So the file is removed there only
+  // if its pid belongs to another program.
   if (process.platform === 'linux' || proveProcess(readPidFile(dataDir) ?? 0) !== null) {
     fs.rmSync(path.join(dataDir, 'postmaster.pid'), { force: true });
   }
