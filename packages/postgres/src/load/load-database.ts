@@ -157,8 +157,8 @@ class Load {
       ...statements.flatMap(({ text }) => rolesOf(text)),
       ...(this.properties ? rolesOfProperties(this.properties) : []),
     ]);
-    // A load without `owners`, such as a trial, has a server of its own. A missing role there says nothing about the
-    // real target, so every role that the dump names is made.
+    // A trial has no `owners` and a server of its own. A missing role there says nothing about the real target, so
+    // without `owners` every role that the dump names is made, if the caller can make roles.
     const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
     const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     if (missing.length > 0) await this.request.makeRoles?.(missing);

@@ -65,7 +65,7 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
   ];
 }
 
-/** Returns settings that would give an attacker the sessions of every login. */
+/** Returns statements of an owner that change settings of the database and its roles, to influence our sessions. */
 export function hostileSettings(
   random: SeededRandom,
   { owner, database }: { owner: string; database: string },

@@ -97,7 +97,7 @@ export async function subscribe(stage: Stage): Promise<void> {
   const { subscription, publication, slot } = stage.own;
   const keeper = await stage.keeper();
   if (!(await isSubscribed(keeper, stage))) {
-    await dropSlots(stage); // of an interrupted creation
+    await dropSlots(stage); // An interrupted creation may have left slots.
     await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
       slot,
     ]);

@@ -164,7 +164,7 @@ export class Stage {
       .client;
   }
 
-  /** Returns a loader's session whose writes fire no trigger. */
+  /** Returns a loader's session whose writes fire no ordinary trigger. */
   async rowsLoader(owner: string, lane = 0): Promise<pg.Client> {
     const { url, login } = await this.loaderLogin('rows loader', owner);
     return (
@@ -193,7 +193,7 @@ export class Stage {
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
-  /** Returns the platform's roles on a server. They keep their rights when customers are locked out. */
+  /** Returns the roles of the move and of this stage on a server. They keep access when customers are locked out. */
   async rolesOf(side: Side): Promise<string[]> {
     const made = await Promise.all(this.logins.values());
     const { publisher, replicator, keeper } = this.own;

@@ -156,7 +156,7 @@ export const checkUpgrade = (request: PrecheckRequest): Promise<UpgradeReport> =
   );
 
 export interface ReaderRequest extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'signal'> {
-  /** A name for the check's roles. Leftover roles with the same name are dropped. */
+  /** The comment of the check's roles. Leftover roles with the same comment are dropped. */
   tag: string;
 }
 

@@ -16,8 +16,7 @@ export interface PlannedStatement {
 }
 
 /**
- * A schema in the order of its creation. Positions are the same whenever a dump is read, so that a run after a crash
- * can continue.
+ * A schema in the order of its creation. The plan is stored on the target, so that a run after a crash can continue.
  */
 export interface SchemaPlan {
   /** The schemas, still empty. */
@@ -81,8 +80,8 @@ export interface SchemaOwners {
 }
 
 /**
- * Reads the old database's schema with owners and grants. DDL must be refused meanwhile. Throws TransferError
- * `dump_failed`.
+ * Reads the old database's schema with owners and grants. DDL at the same time can make it fail, so the upgrade refuses
+ * DDL before. Throws TransferError `dump_failed`.
  */
 export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const url = await stage.readerUrl('old');
