@@ -24,8 +24,8 @@ const bareStatements = [
   `INSERT INTO audit_outbox (id, org_id, mode, action, target, workflow_id) SELECT $4::uuid, org_id, mode::text, 'backup.restore', 'bench', $2::uuid FROM sites WHERE id = $1::uuid`,
 ];
 /**
- * For each statement, the indices of the values that it uses: 0 is the site, 1 the new workflow, 2 the workflow to copy,
- * and 3 the new audit entry.
+ * For each statement, the indices of the values that it uses: 0 is the site, 1 the new workflow, 2 the workflow to
+ * copy, and 3 the new audit entry.
  */
 const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0], [0, 1, 3]];
 

@@ -26,8 +26,8 @@ const answering =
   };
 
 /**
- * Discards spans and metrics. Answers them after `answerMs` milliseconds, or never if `answerMs` is null. A GET, such as
- * the one for /healthz, is answered at once.
+ * Discards spans and metrics. Answers them after `answerMs` milliseconds, or never if `answerMs` is null. A GET, such
+ * as the one for /healthz, is answered at once.
  */
 const collecting =
   (answerMs: number | null): http.RequestListener =>

@@ -20,8 +20,8 @@ export interface LoadResult {
 }
 
 /**
- * Puts load on a server: first the warm-up, then the measured seconds. Throws if a measured request is not answered with
- * 2xx.
+ * Puts load on a server: first the warm-up, then the measured seconds. Throws if a measured request is not answered
+ * with 2xx.
  */
 export async function runLoad(
   { url, headers = {}, connections = 32, seconds = 5, warmUpSeconds = 2 }: Load,

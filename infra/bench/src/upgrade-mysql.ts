@@ -137,8 +137,8 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
 
 /**
  * Runs `mariadb-upgrade`, which starts two helper programs from its own folder. The programs of a fetched version need
- * the dynamic loader that was fetched with them. So `folder` gets a script for each of the three programs, which runs the
- * program with that loader.
+ * the dynamic loader that was fetched with them. So `folder` gets a script for each of the three programs, which runs
+ * the program with that loader.
  */
 async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlServer, folder: string): Promise<void> {
   const loader = programs.client?.slice(0, -1) ?? [];

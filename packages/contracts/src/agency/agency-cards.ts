@@ -171,8 +171,8 @@ export const archiveCard = endpoint({
 });
 
 /**
- * Endpoint 9 of interface.md. The specification gives it no 422 and no 429. So it ignores an Idempotency-Key and unknown
- * query parameters, and counts against no quota.
+ * Endpoint 9 of interface.md. The specification gives it no 422 and no 429. So it ignores an Idempotency-Key and
+ * unknown query parameters, and counts against no quota.
  */
 export const restoreCard = endpoint({
   id: 'restoreCard',

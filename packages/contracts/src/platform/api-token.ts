@@ -28,8 +28,8 @@ const table = Uint32Array.from({ length: 256 }, (_, index) => {
 });
 
 /**
- * The CRC-32 of ASCII text, as in zlib and PNG, as an unsigned number. It is computed here, because contracts import only
- * zod and nothing of Node.
+ * The CRC-32 of ASCII text, as in zlib and PNG, as an unsigned number. It is computed here, because contracts import
+ * only zod and nothing of Node.
  */
 export function crc32(text: string): number {
   let crc = 0xffffffff;

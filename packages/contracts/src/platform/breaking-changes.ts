@@ -19,8 +19,8 @@ const isObject = (value: unknown): value is JsonSchema =>
 const objectsIn = (value: unknown): JsonSchema[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
 /**
- * The surface of a document. Fields are named by their path, such as `data[].id`. A type is a JSON type, such as `string
- * | null`. An enumeration has its values instead, such as `"live" | "sandbox"`.
+ * The surface of a document. Fields are named by their path, such as `data[].id`. A type is a JSON type, such as
+ * `string | null`. An enumeration has its values instead, such as `"live" | "sandbox"`.
  */
 export function surfaceOf(document: OpenApiDocument): Surface {
   const resolved = (schema: unknown): JsonSchema => {

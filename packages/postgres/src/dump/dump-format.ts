@@ -127,7 +127,9 @@ export const computedSchema = z.strictObject({
 });
 export type ComputedColumns = z.infer<typeof computedSchema>;
 
-/** The last section of a dump. It lists the number of rows and bytes of each table, so that a load can verify itself. */
+/**
+ * The last section of a dump. It lists the number of rows and bytes of each table, so that a load can verify itself.
+ */
 export const manifestSchema = tablesSchema.extend({
   tables: z
     .array(

@@ -32,8 +32,8 @@ export interface SchemaRequest {
   /** A snapshot whose transaction stays open until the dump ends. */
   snapshotId?: string;
   /**
-   * True if the snapshot's transaction already holds the locks of all tables. pg_dump then locks no table. Its locks would
-   * queue behind a client that waits for a table, such as a DROP TABLE, and would never be granted.
+   * True if the snapshot's transaction already holds the locks of all tables. pg_dump then locks no table. Its locks
+   * would queue behind a client that waits for a table, such as a DROP TABLE, and would never be granted.
    */
   areTablesLocked?: boolean;
   /** True to include owners, for a superuser who creates the same database. Default: false. */

@@ -76,8 +76,8 @@ async function hashSchema(request: {
 }
 
 /**
- * Returns a fingerprint of a database's content, for comparisons. It is read from one snapshot, except for the positions
- * of sequences, which no snapshot covers. Every row is read. Throws errors of Postgres, {@link TransferError}
+ * Returns a fingerprint of a database's content, for comparisons. It is read from one snapshot, except for the
+ * positions of sequences, which no snapshot covers. Every row is read. Throws errors of Postgres, {@link TransferError}
  * `dump_failed`, or the signal's reason.
  */
 export async function fingerprintDatabase(request: {

@@ -30,8 +30,8 @@ async function createDatabases(): Promise<Record<string, string[]>> {
 }
 
 /**
- * Runs one command. Migrations run in a process of their own, because jest cannot import the engine's ESM module, and the
- * engine keeps state in its process.
+ * Runs one command. Migrations run in a process of their own, because jest cannot import the engine's ESM module, and
+ * the engine keeps state in its process.
  */
 async function main(
   command: string | undefined,

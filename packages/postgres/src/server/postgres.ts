@@ -300,8 +300,8 @@ async function clearLeftoverPostgres(dataDir: string): Promise<void> {
   }
   // Backends end shortly after their server. Their working directory identifies them.
   await waitUntilLeft(dataDir, graceMs);
-  // On systems other than Linux, Postgres itself needs this file to look for backends. So the file is removed there only
-  // if its pid belongs to another program.
+  // On systems other than Linux, Postgres itself needs this file to look for backends. So it is removed there only if
+  // its pid belongs to another program.
   if (process.platform === 'linux' || proveProcess(readPidFile(dataDir) ?? 0) !== null) {
     fs.rmSync(path.join(dataDir, 'postmaster.pid'), { force: true });
   }

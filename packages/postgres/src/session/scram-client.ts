@@ -12,9 +12,9 @@ type Handler = (this: pg.Client, message: unknown) => void;
 const driver = pg.Client.prototype as unknown as Record<'_handleAuthSASLFinal' | '_handleReadyForQuery', Handler>;
 
 /**
- * A client that proves its password without sending it. While a server is down, another program may take its port. So the
- * client refuses a server that requests the password in clear text or as MD5, and a server that does not prove that it
- * knows the password's verifier.
+ * A client that proves its password without sending it. While a server is down, another program may take its port. So
+ * the client refuses a server that requests the password in clear text or as MD5, and a server that does not prove that
+ * it knows the password's verifier.
  */
 export class ScramClient extends pg.Client {
   private hasServerProof = false;

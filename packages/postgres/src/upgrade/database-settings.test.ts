@@ -19,8 +19,8 @@ import { copyData } from './copy/copy-data';
 import { copySchema } from './copy/copy-schema';
 
 /**
- * Returns statements for functions that claim to be immutable but depend on a setting. A column, an index and a CHECK of
- * `rowsSql` call them.
+ * Returns statements for functions that claim to be immutable but depend on a setting. A column, an index and a CHECK
+ * of `rowsSql` call them.
  */
 const contentOf = (database: string): string[] => [
   'create text search configuration public.words (copy = pg_catalog.german)',

@@ -21,8 +21,8 @@ import { lockOut } from './lock-out';
 import { Stage, withDatabase } from './session';
 
 /*
- * A customer's database whose code tries to become more powerful, and records the role that runs it. The records are rows
- * of the table `seen`. Where the code may not write, there is no record.
+ * A customer's database whose code tries to become more powerful, and records the role that runs it. The records are
+ * rows of the table `seen`. Where the code may not write, there is no record.
  */
 
 let servers: TwoServers;

@@ -231,8 +231,8 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * Returns a finding for each refusal, at most `findingsMax`. Unchecked objects with the same reason share a finding, which
- * names them.
+ * Returns a finding for each refusal, at most `findingsMax`. Unchecked objects with the same reason share a finding,
+ * which names them.
  */
 function findingsOf(answers: readonly Answer[]): Finding[] {
   const refused = answers.flatMap(({ object, refused: why }) =>
