@@ -29,7 +29,7 @@ const bareStatements = [
  */
 const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0], [0, 1, 3]];
 
-/** Renumbers the parameters of a statement from $1, because Postgres refuses a value that it does not use. */
+/** Renumbers the parameters of a statement from $1, because Postgres refuses values that the statement does not use. */
 const renumber = (statement: string, used: readonly number[]): string =>
   statement.replace(/\$(\d)/g, (_, digit: string) => `$${used.indexOf(Number(digit) - 1) + 1}`);
 
@@ -78,7 +78,7 @@ export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: S
 }
 
 /**
- * Compares the time until a restore is accepted with the time of a bare transaction that writes the same rows into the
+ * Compares the time until a restore is accepted with the time of a bare transaction with the same main inserts in the
  * same database. The worker is frozen, so that it uses no processor time.
  */
 export async function benchAccept(): Promise<void> {

@@ -27,7 +27,8 @@ async function run(command: string, archive: string, folder: string): Promise<vo
     });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
-    // Drydock completes a backup only after it has read the whole archive back and compared every MAC. So does `take`.
+    // Drydock completes a backup only after it has read the whole archive back and compared every MAC. So `take` does
+    // the same.
     if (command === 'take')
       await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;

@@ -13,7 +13,7 @@ import { freshTargets, withWorkspace } from './workspace';
 
 const files = 20_000;
 const rounds = 5;
-/** One file in this many changes between two copies. */
+/** Every hundredth file changes between two copies. */
 const changedEvery = 100;
 
 const storageSchema = z.object({

@@ -16,7 +16,7 @@ const roundSeconds = 2;
 const off = 'without telemetry';
 /** The seconds of a first load, which is not counted, because V8 compiles hot code for several seconds. */
 const warmUpSeconds = 8;
-/** The number of pairs of a whole Drydock that are compared, each in `stackRounds` rounds. */
+/** The number of pairs of whole Drydocks that are compared in the same way, in `stackRounds` rounds each. */
 const stackPairs = 2;
 const stackRounds = 30;
 /** A whole Drydock needs a longer first load: it answers fewer requests in a second, so V8 compiles its code later. */

@@ -10,7 +10,6 @@ import { printRows } from './report';
 import { type Measured, upgrade, withDatabaseHost } from './upgrade';
 import { withWorkspace } from './workspace';
 
-/** The approximate amount of data, in megabytes. */
 const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 500);
 const rowsPerSecond = 200;
 type Step = readonly [from: string, to: string];

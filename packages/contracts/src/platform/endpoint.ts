@@ -57,7 +57,7 @@ export interface EndpointDefinition {
   example?: Readonly<Record<string, unknown>>;
   /**
    * Set if the operation cannot succeed in the demo of `npm start`, because it needs a state that nothing in the demo
-   * has: the problem of the answer, and the reason.
+   * has. `problem` is the answer there, and `because` the reason.
    */
   inDemo?: { problem: ProblemCode; because: string };
   /**
@@ -116,8 +116,8 @@ export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition)
 ];
 
 /**
- * Every problem code that the endpoint may answer: the codes of all endpoints, the codes that the endpoint declares,
- * and the codes that follow from its other members, such as its quota, permissions and body.
+ * Every problem code that the endpoint may answer: the codes that any endpoint may answer, the codes that this endpoint
+ * declares, and the codes that follow from its other members, such as its quota, permissions and body.
  */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>([

@@ -19,9 +19,9 @@ export interface Copied {
 }
 
 /**
- * Yields the rows of a table as COPY data. COPY of a name refuses a view, so no function of a view runs that has
- * replaced the table. `onEnd` is called only after the last row. If the consumer stops early, the session is ended,
- * because the COPY would go on.
+ * Yields the rows of a table as COPY data. COPY refuses a view. So if a view has replaced the table, none of its
+ * functions runs. `onEnd` is called only after the last row. If the consumer stops early, the session is ended, because
+ * the COPY would go on.
  */
 export async function* copyOut(
   client: pg.Client,

@@ -31,7 +31,7 @@ export async function runWithCustomersPath(client: pg.ClientBase, text: string, 
     await runStatement(client, text);
   } catch (error) {
     if (!isUndefined(error)) throw error;
-    // If the second run fails too, the first error is thrown, because it is the one that the customer's objects cause.
+    // If the second run fails too, the first error is thrown. The second may only say that the path did not help.
     await runAgain(client, text, searchPath).catch(() => Promise.reject(error));
   }
 }

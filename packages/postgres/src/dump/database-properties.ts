@@ -76,7 +76,7 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 /**
  * Tells whether a setting can influence values that functions compute. The text search configuration can, and so can
  * custom settings and those of extensions, which have a point in their name. Such a setting must apply before the first
- * row. It does not change how a value is written as text.
+ * row. Unlike `datestyle`, for example, it does not change how a value is written as text.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 

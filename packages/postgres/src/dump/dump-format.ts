@@ -95,7 +95,7 @@ const tableSchema = z.strictObject({
   format: z.enum(['binary', 'text']),
 });
 
-/** The first section of a dump. It describes the data sections by position. */
+/** The first section of a dump. The data section of its n-th table is `data/<n>.copy`, counted from 0. */
 export const tablesSchema = z.strictObject({
   /** Version 2 added database.json. Version 3 added the owners of objects and of large objects. */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),

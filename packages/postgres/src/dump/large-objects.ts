@@ -83,8 +83,8 @@ async function* splitParts(content: AsyncIterable<Buffer>): AsyncGenerator<{ oid
 }
 
 /**
- * Writes large objects with their original numbers, because rows refer to them. Each is written by its owner's client.
- * `spend` limits the wait for Postgres. Returns their number.
+ * Writes large objects with their original numbers, because rows refer to them. `clientOf` returns the client of an
+ * object's owner. `spend` limits the wait for Postgres. Returns the number of objects.
  */
 export async function writeLargeObjects(
   clientOf: (oid: number) => Promise<pg.ClientBase>,

@@ -96,6 +96,5 @@ export async function putBackCheck(client: pg.ClientBase, check: DeferredCheck):
 export const validationOf = (check: DeferredCheck): string =>
   `ALTER ${check.is_domain ? 'DOMAIN' : 'TABLE'} ${placeOf(check)} VALIDATE CONSTRAINT ${name(check.name)}`;
 
-/** Validates a check against the existing rows. */
 export const validateCheck = (client: pg.ClientBase, check: DeferredCheck, searchPath: string): Promise<void> =>
   runWithCustomersPath(client, validationOf(check), searchPath);

@@ -325,7 +325,6 @@ function connectionSettings(databaseUrl: string): pg.PoolConfig {
   };
 }
 
-/** The adapter with which Prisma's engine uses Postgres. */
 class MigrationAdapter extends PrismaPg {
   readonly #settings: pg.PoolConfig;
   readonly #asOne: (script: string) => string;

@@ -78,7 +78,6 @@ interface PostgresOptions {
   isEphemeral?: boolean;
   /** Further settings of postgresql.conf. They override the built-in ones. */
   settings?: Readonly<Record<string, string>>;
-  /** Gets the server's log. */
   onLog?: (text: string) => void;
 }
 
@@ -168,7 +167,7 @@ const socketOnlyRules = [
   '',
 ].join('\n');
 
-/** Writes the rules outside of the server's data, so that its account can read but not change them. */
+/** Writes the rules outside of the server's data, so that the server's account can read but not change them. */
 function writeRules(home: string): string {
   const file = path.join(home, 'pg_hba.conf');
   fs.writeFileSync(file, socketOnlyRules);

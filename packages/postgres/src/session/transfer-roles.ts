@@ -213,7 +213,6 @@ export async function sweepTransferRoles(
   for (const found of namesSchema.parse(rows)) if (!kept.has(found.name)) await dropTransferRole(admin, found.name);
 }
 
-/** Returns the URL of a login to a database on the server of `serverUrl`. */
 export function loginUrl(serverUrl: string, { role, password }: TransferLogin, database: string): string {
   const url = new URL(serverUrl);
   url.username = encodeURIComponent(role);

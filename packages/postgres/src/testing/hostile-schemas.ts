@@ -105,13 +105,11 @@ export function hostileSettings(
 }
 
 export interface HostileSchema {
-  /** The names of the used items. */
   items: string[];
   /** The owner runs these one by one, and Postgres may refuse some. */
   statements: string[];
 }
 
-/** Returns the schema for a seed and a number. */
 export function hostileSchema(seed: number, number: number): HostileSchema {
   const random = new SeededRandom(seed * 7919 + number);
   const room = new Room(random, number);

@@ -73,7 +73,7 @@ const markerLimitMs = 30_000;
 
 /**
  * Stage: sends markers until the target is less than a second behind, at most 60. Then it copies changed large objects
- * again. Only the logical path needs both. At last it writes the target's pages to disk, so that no checkpoint runs in
+ * again. Only the logical path needs both. Finally it writes the target's pages to disk, so that no checkpoint runs in
  * the target's first seconds. Throws `not_caught_up` if the target is more than 30 s behind.
  */
 export async function catchUp(move: Move): Promise<void> {

@@ -12,7 +12,8 @@ import { readRows, type Stage, UpgradeError } from './session';
 
 const pollMs = 50;
 /**
- * A subscriber repeats a failed attempt by itself. After more failures than this, the cause is taken to be permanent.
+ * A subscriber repeats a failed attempt by itself. After more failures than this, the stage looks for refused rows and
+ * ends.
  */
 const errorsMax = 20;
 /** The most tables in a statement. */

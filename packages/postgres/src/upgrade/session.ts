@@ -57,9 +57,8 @@ export class UpgradeError extends Error {
 export interface Move {
   /** The URL of the serving instance. */
   oldUrl: string;
-  /** The URL of the new major's instance. */
+  /** The URL of the instance that is filled. */
   targetUrl: string;
-  /** The name of the customer's database. */
   databaseName: string;
   /** `restore` fills the target from a backup, without content of the old database. */
   path: 'logical' | 'offline' | 'restore';
@@ -284,7 +283,6 @@ export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T
   }
 }
 
-/** Runs a query and parses its rows. */
 export async function readRows<Row>(
   client: pg.ClientBase,
   schema: z.ZodType<Row>,

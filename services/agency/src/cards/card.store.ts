@@ -87,7 +87,6 @@ export async function changeCard(tx: Tx, cardId: string, change: CardChange, upd
   await tx.card.update({ where: { id: cardId }, data: { ...change, updatedAt } });
 }
 
-/** Replaces the card's labels. */
 export async function setLabels(tx: Tx, cardId: string, labelIds: readonly string[]): Promise<void> {
   await tx.cardLabel.deleteMany({ where: { cardId, labelId: { notIn: [...labelIds] } } });
   await tx.cardLabel.createMany({ data: labelIds.map((labelId) => ({ cardId, labelId })), skipDuplicates: true });

@@ -100,7 +100,7 @@ const tagOf = (databaseName: string, toMajor: number): string => `rows ${databas
 
 interface Answer {
   object: string;
-  /** The reason for which the upgrade would fail. Without this and `unknown`, the rows are valid. */
+  /** The reason for which the upgrade would fail. If `refused` and `unknown` are absent, the rows are valid. */
   refused?: string;
   /** The reason for which there is no answer. */
   unknown?: string;

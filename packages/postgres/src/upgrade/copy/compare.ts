@@ -59,7 +59,8 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
 }
 
 /**
- * Joins the partitions of a hash-partitioned table, because a row may belong to another partition in the new database.
+ * Treats the partitions of a hash-partitioned table as one table, because a row may belong to another partition in the
+ * new database.
  */
 function wholeTables(tables: readonly CustomerTable[]): WholeTable[] {
   const whole = new Map<string, WholeTable>();

@@ -168,8 +168,8 @@ export async function databaseSettingStatements(client: pg.ClientBase, databaseN
 
 interface SyncOptions {
   /**
-   * False for no memberships on the target. Owners can then be lent each other's rights, which is a membership too, and
-   * Postgres refuses cyclic ones. Default: true.
+   * False for no memberships on the target. Owners can then be lent each other's rights: a lent right is a membership
+   * too, and Postgres refuses cyclic memberships. Default: true.
    */
   withMemberships?: boolean;
   /**
