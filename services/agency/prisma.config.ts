@@ -3,6 +3,6 @@ import { defineConfig } from 'prisma/config';
 export default defineConfig({
   schema: 'prisma/schema',
   migrations: { path: 'prisma/migrations' },
-  // `env()` would throw without the variable, and a fresh clone could not generate its client.
+  // Prisma's `env()` would throw if DATABASE_URL were not set, so a fresh clone could not generate its client.
   datasource: { url: process.env['DATABASE_URL'] ?? '' },
 });

@@ -8,12 +8,12 @@ import { printRows } from './report';
 import { environmentOf, startBenchStack } from './stack';
 
 const samples = 400;
-/** The first samples, which do not count: V8 has not yet compiled the code that they run. */
+/** The number of first samples that are not counted, because V8 has not yet compiled the code that they run. */
 const warmUps = 150;
 
 /**
- * The statements of the bare transaction. They write the rows that the service writes for an accepted restore; workflow
- * and steps are copied from such a restore.
+ * The statements of the bare transaction. They write most of the rows that the service writes for an accepted restore.
+ * The workflow and its steps are copied from a restore that the service has accepted.
  */
 const bareStatements = [
   'SELECT id FROM sites WHERE id = $1::uuid FOR UPDATE',
@@ -23,10 +23,13 @@ const bareStatements = [
   "UPDATE sites SET status = 'restoring' WHERE id = $1::uuid",
   `INSERT INTO audit_outbox (id, org_id, mode, action, target, workflow_id) SELECT $4::uuid, org_id, mode::text, 'backup.restore', 'bench', $2::uuid FROM sites WHERE id = $1::uuid`,
 ];
-/** For each statement, the indices of the values that it uses: site, new workflow, model workflow, new audit entry. */
+/**
+ * For each statement, the indices of the values that it uses: 0 is the site, 1 the new workflow, 2 the workflow to
+ * copy, and 3 the new audit entry.
+ */
 const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0], [0, 1, 3]];
 
-/** Renumbers the parameters of a statement from $1, because Postgres refuses a value that it does not use. */
+/** Renumbers the parameters of a statement from $1, because Postgres refuses values that the statement does not use. */
 const renumber = (statement: string, used: readonly number[]): string =>
   statement.replace(/\$(\d)/g, (_, digit: string) => `$${used.indexOf(Number(digit) - 1) + 1}`);
 
@@ -36,8 +39,8 @@ export interface SiteCopy {
 }
 
 /**
- * Copies a site of the demo and its backup `count` times, in the database of hosting only. Each restore needs a site of
- * its own, because a site accepts one restore at a time.
+ * Copies a site of the demo and one of its backups `count` times, in the database of hosting only. Each restore needs a
+ * site of its own, because a site accepts one restore at a time.
  */
 export async function copySites(stack: TestStack, pool: Pool, count: number): Promise<SiteCopy[]> {
   const [{ id: siteId } = { id: '' }] = stack.demo.sites;
@@ -75,7 +78,7 @@ export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: S
 }
 
 /**
- * Compares the time until a restore is accepted with the time of a bare transaction that writes the same rows into the
+ * Compares the time until a restore is accepted with the time of a bare transaction with the same main inserts in the
  * same database. The worker is frozen, so that it uses no processor time.
  */
 export async function benchAccept(): Promise<void> {

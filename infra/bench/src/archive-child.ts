@@ -10,8 +10,8 @@ const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'ben
 const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
 
 /**
- * Returns the present resident memory. The peak that Linux records (VmHWM) is not used, because it may lie in the start
- * of the process, and the growth over the idle process is wanted.
+ * Returns the present resident memory. The peak that Linux records (VmHWM) is not used, because the process may reach
+ * it while it starts, before the work that is measured.
  */
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 
@@ -27,7 +27,8 @@ async function run(command: string, archive: string, folder: string): Promise<vo
     });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
-    // Drydock completes a backup only after it has read the whole archive back and compared every MAC. So does `take`.
+    // Drydock completes a backup only after it has read the whole archive back and compared every MAC. So `take` does
+    // the same.
     if (command === 'take')
       await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;

@@ -7,8 +7,8 @@ import { workerEnvironment } from './worker-environment';
 const answerSchema = z.object({ error: z.string().nullable() });
 
 /**
- * A process that packs and extracts one archive after the other, as a worker does. V8 compiles its code only in the
- * first runs.
+ * A process that packs and extracts one archive after the other, as a worker does. V8 compiles the code in the first
+ * runs, so later runs are faster.
  */
 export interface ArchiveProcess {
   /** Runs a command of archive-child.ts. Resolves with the seconds that it took. */

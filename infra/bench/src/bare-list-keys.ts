@@ -1,4 +1,4 @@
-// The peer of the benchmark `list-keys`: one process with only Express and Prisma, which runs the same query as keys.
+// The peer of the benchmark `list-keys`: a process with only Express and Prisma. It runs the query of the keys service.
 import path from 'node:path';
 import express from 'express';
 

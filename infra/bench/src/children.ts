@@ -15,7 +15,10 @@ export const freePort = (): Promise<number> =>
     server.on('error', reject);
   });
 
-/** The processor time of a process since its start, in microseconds. Undefined on a system without /proc. */
+/**
+ * The processor time of a process since its start, in microseconds. Undefined if /proc does not have the process: the
+ * process has ended, or the system is not Linux.
+ */
 export type CpuTime = number | undefined;
 
 export interface Child {

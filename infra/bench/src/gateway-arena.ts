@@ -115,8 +115,8 @@ export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUp
   );
 
 /**
- * Returns the median of each figure. Requests per second are those of this machine at this moment; other work on the
- * machine hardly changes the processor time of a request.
+ * Returns the median of each figure. Other work on the machine lowers the requests per second, but hardly changes the
+ * processor time of a request.
  */
 function middle(results: readonly LoadResult[]): LoadResult {
   const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));

@@ -25,7 +25,10 @@ const answering =
     response.end(bytes);
   };
 
-/** Discards spans and metrics. Answers after `answerMs` milliseconds, or never if `answerMs` is null. */
+/**
+ * Discards spans and metrics. Answers them after `answerMs` milliseconds, or never if `answerMs` is null. A GET, such
+ * as the one for /healthz, is answered at once.
+ */
 const collecting =
   (answerMs: number | null): http.RequestListener =>
   (request, response) => {
@@ -41,7 +44,7 @@ const roles: Record<string, () => http.RequestListener> = {
   upstream: () => answering(body),
   keys: () => answering(verification),
   collector: () => collecting(0),
-  // A process of Drydock waits at most 3 s for a collector. So it waits for this one.
+  // A process of Drydock waits at most 3 s for a collector, so this answer arrives in time.
   'slow-collector': () => collecting(2_000),
   'hanging-collector': () => collecting(null),
   'http-proxy-3': () => {

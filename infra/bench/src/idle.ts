@@ -5,7 +5,7 @@ import { startBenchStack } from './stack';
 
 const waitSeconds = 180;
 const measuredSeconds = 60;
-/** The goals: the most memory, and percent of a core, that all processes together may use while no request arrives. */
+/** The most memory, and the most percent of a core, that all processes together may use while no request arrives. */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
 
 interface Member {
@@ -25,7 +25,7 @@ const read = (file: string): string | null => {
   try {
     return fs.readFileSync(file, 'utf8');
   } catch {
-    return null; // the process has just ended
+    return null; // The process has just ended, or belongs to another user.
   }
 };
 

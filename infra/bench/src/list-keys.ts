@@ -21,8 +21,8 @@ export async function addKeys({ base_url, live_key }: TestStack['demo']): Promis
 }
 
 /**
- * Compares `GET /v1/api-keys` through the gateway and keys with the same query in a bare process of Express and Prisma.
- * Both use the same database.
+ * Compares `GET /v1/api-keys`, answered by the gateway and the keys service, with the same query in a bare process of
+ * Express and Prisma. Both use the same database.
  */
 export async function benchListKeys(): Promise<void> {
   const stack = await startBenchStack();

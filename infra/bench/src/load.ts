@@ -19,7 +19,10 @@ export interface LoadResult {
   p99Ms: number;
 }
 
-/** Puts load on a server: first the warm-up, then the measured seconds. Throws if a measured answer is not 2xx. */
+/**
+ * Puts load on a server: first the warm-up, then the measured seconds. Throws if a measured request is not answered
+ * with 2xx.
+ */
 export async function runLoad(
   { url, headers = {}, connections = 32, seconds = 5, warmUpSeconds = 2 }: Load,
   cpuOf?: () => CpuTime,

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** Returns the median. Of an even number of values it returns the higher of the two in the middle. */
+/** Returns the median. Of the two middle values of an even number of values, it returns the higher. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   const middle = sorted[Math.floor(sorted.length / 2)];

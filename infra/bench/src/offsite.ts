@@ -13,7 +13,7 @@ import { freshTargets, withWorkspace } from './workspace';
 
 const files = 20_000;
 const rounds = 5;
-/** One file in this many changes between two copies. */
+/** Every hundredth file changes between two copies. */
 const changedEvery = 100;
 
 const storageSchema = z.object({
@@ -185,7 +185,7 @@ function rowsOf(measured: Measured, size: string): Row[] {
 export const benchOffsite = (): Promise<void> =>
   withWorkspace('offsite', async (folder) => {
     if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
-    // The data folder is on a new file system. On a used one, files are created more slowly after a mass delete.
+    // The data folder is on a new file system where possible. Soon after a mass delete ext4 creates files more slowly.
     const targets = await freshTargets(folder);
     fs.chmodSync(folder, 0o711);
     const home = await targets.fresh();

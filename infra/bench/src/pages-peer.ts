@@ -1,5 +1,5 @@
-// A peer for the benchmark `pages`. ROLE chooses a bare express.static, or a bare Express app that renders the rows of
-// the same query through a connection pool.
+// A peer for the benchmark `pages`. ROLE chooses a bare express.static, or a bare Express app that reads the rows of
+// `query` through a connection pool and renders them. The page of the measured site has the same query.
 import express from 'express';
 import pg from 'pg';
 

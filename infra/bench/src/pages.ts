@@ -82,9 +82,9 @@ async function fillDatabase(connectionString: string): Promise<void> {
 }
 
 /**
- * Measures how fast a site agent serves a static file, a page of rows and an application. For the file and the page
- * there is a bare peer with the same bytes and the same query. DRYDOCK_BENCH_TREE may name another built checkout,
- * whose site agent is measured in the same rounds.
+ * Measures how fast a site agent serves a static file, a page of rows and an application. One bare peer serves the same
+ * file, and another renders the rows of the same query. DRYDOCK_BENCH_TREE may name another built checkout, whose site
+ * agent is measured in the same rounds.
  */
 export async function benchPages(): Promise<void> {
   await withWorkspace('pages', async (folder) => {

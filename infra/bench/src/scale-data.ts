@@ -111,8 +111,8 @@ const keysScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
 ];
 
 /**
- * Fills an empty database of the service. The indexes are dropped before the inserts and created again afterwards,
- * which is faster.
+ * Fills an empty database of the service. The indexes, except those of primary keys, are dropped before the inserts and
+ * created again afterwards, which is faster.
  */
 export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys'): Promise<void> {
   await client.query("SET maintenance_work_mem = '256MB'; SET work_mem = '128MB'");

@@ -7,12 +7,12 @@ interface Statement {
   /** The milliseconds of each call, from the call of pg to its result. */
   ms: number[];
   rows: number;
-  /** The indexes by which the statement finds its rows, and the tables that it reads whole. */
+  /** The indexes with which the statement finds its rows, and the tables that it reads whole, at the first call. */
   plan: string;
 }
 
 export interface Recorder {
-  /** Runs `work`. Resolves with its statements, the slowest first. */
+  /** Runs `work`. Resolves with its statements, ordered by the median of their times, the slowest first. */
   record(work: () => Promise<unknown>): Promise<Statement[]>;
 }
 
@@ -98,5 +98,5 @@ export function createRecorder(): Recorder {
   };
 }
 
-/** Returns the median. Of an even number of values the first is left out, so that one value is in the middle. */
+/** Returns the median. If the number of values is even, the first is left out, so that one value is in the middle. */
 export const middle = (values: readonly number[]): number => median(values.length % 2 === 0 ? values.slice(1) : values);

@@ -31,8 +31,9 @@ const log = {
 type Measure = (what: string, work: () => Promise<unknown>) => Promise<void>;
 
 /**
- * Measures the statements that hosting and keys run every second, minute or hour, on a database with years of history.
- * Prints for each statement its time, and the indexes by which it finds its rows.
+ * Measures statements of hosting and keys on databases with the history of a large installation. They are the
+ * statements of recurring work, such as sweeps and purges, and of lists. Prints for each statement its time, and the
+ * indexes with which it finds its rows.
  */
 export const benchScale = (): Promise<void> =>
   withWorkspace('scale', async (folder) => {

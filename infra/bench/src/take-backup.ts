@@ -31,8 +31,8 @@ const takersWith = (worker: ArchiveProcess): ReadonlyArray<readonly [name: strin
 ];
 
 /**
- * Compares how long a first backup of 50,000 files takes by Drydock and by restic, both with fsync. They take turns.
- * The first round is not counted, because V8 compiles Drydock's code in it.
+ * Compares how long a first backup of 50,000 files takes with Drydock and with restic, which take turns. The first
+ * round is not counted, because V8 compiles Drydock's code in it.
  */
 export const benchTakeBackup = (): Promise<void> =>
   withWorkspace('take-backup', (folder) =>

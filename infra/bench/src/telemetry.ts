@@ -6,17 +6,20 @@ import { type LoadResult, runLoad } from './load';
 import { printRows, type Row, say } from './report';
 import { startBenchStack } from './stack';
 
-/** How often a gateway with and a gateway without telemetry are started and compared, in this many rounds each. */
+/**
+ * The number of pairs of gateways that are compared: one with telemetry, and one without. Each pair is started anew and
+ * gets `rounds` rounds of load.
+ */
 const pairs = 2;
 const rounds = 10;
 const roundSeconds = 2;
 const off = 'without telemetry';
 /** The seconds of a first load, which is not counted, because V8 compiles hot code for several seconds. */
 const warmUpSeconds = 8;
-/** How often a whole Drydock with and one without telemetry are started and compared, in this many rounds each. */
+/** The number of pairs of whole Drydocks that are compared in the same way, in `stackRounds` rounds each. */
 const stackPairs = 2;
 const stackRounds = 30;
-/** A whole Drydock answers fewer requests in a second, so V8 has compiled its code later. */
+/** A whole Drydock needs a longer first load: it answers fewer requests in a second, so V8 compiles its code later. */
 const stackWarmUpSeconds = 30;
 
 /**
@@ -94,8 +97,8 @@ function loadKeys({ demo, processes }: TestStack, seconds: number): Promise<Load
 }
 
 /**
- * Puts load on two gateways at the same time. By turns the machine's speed would change more between the loads than
- * telemetry changes the result. Resolves with the results of each, in the order of the rounds.
+ * Puts load on two gateways at the same time. If they took turns, changes of the machine's speed would hide the effect
+ * of telemetry. Resolves with the results of each, in the order of the rounds.
  */
 async function compareAtOnce(
   name: string,

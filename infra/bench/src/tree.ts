@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 /**
- * Returns the size of a file in bytes. As in real sites most files are small and some have a megabyte; the mean is 13
+ * Returns the size of a file in bytes. As in real sites, most files are small and some have a megabyte. The mean is 11
  * kB.
  */
 function sizeOf(number: number): number {
@@ -12,8 +12,8 @@ function sizeOf(number: number): number {
 }
 
 /**
- * Returns the content of a file, which is the same in every run. Of the files of one size half compress like text, and
- * half hardly compress, like pictures.
+ * Returns the content of a file, which is the same in every run. Half of the files of each size compress like text. The
+ * other half hardly compresses, like pictures.
  */
 function contentOf(number: number, size: number): Buffer {
   const buffer = Buffer.alloc(size);

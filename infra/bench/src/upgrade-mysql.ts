@@ -10,7 +10,6 @@ import { printRows } from './report';
 import { type Measured, upgrade, withDatabaseHost } from './upgrade';
 import { withWorkspace } from './workspace';
 
-/** The approximate amount of data, in megabytes. */
 const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 500);
 const rowsPerSecond = 200;
 type Step = readonly [from: string, to: string];
@@ -56,7 +55,7 @@ const writerOf = (login: () => ConnectionOptions): SteadyWriter =>
     },
   });
 
-/** Runs `move` while a writer inserts rows. Counts the rows whose commit was acknowledged and that are missing. */
+/** Runs `move` while a writer inserts rows. Counts the rows whose commit was acknowledged but that are missing then. */
 async function underWriter<T>(
   login: () => ConnectionOptions,
   move: () => Promise<T>,
@@ -136,8 +135,9 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
 }
 
 /**
- * Runs `mariadb-upgrade`, which starts two helper programs from its own folder. A fetched version needs its own loader.
- * So `folder` gets a script for each of the three programs, which runs the program with that loader.
+ * Runs `mariadb-upgrade`, which starts two helper programs from its own folder. The programs of a fetched version need
+ * the dynamic loader that was fetched with them. So `folder` gets a script for each of the three programs, which runs
+ * the program with that loader.
  */
 async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlServer, folder: string): Promise<void> {
   const loader = programs.client?.slice(0, -1) ?? [];

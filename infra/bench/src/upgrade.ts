@@ -67,8 +67,8 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 }
 
 /**
- * Runs the steps of the service's upgrade workflow without its backups: from the instance of the new major to the
- * ANALYZE of the copy and the stop of the old instance.
+ * Runs the steps of the service's upgrade workflow without its backups: from the start of an instance of the new major
+ * to the ANALYZE of the copy and the stop of the old instance.
  */
 export async function upgrade(
   client: DatabaseHostClient,

@@ -12,15 +12,15 @@ const events = 10_000;
 const stormSeconds = 60;
 const ticksPerSecond = 10;
 /**
- * The number of restores that are requested each second, one after the other, while events are sent. For comparison, as
- * many restores are requested before the first event.
+ * The number of restores that are requested each second, one after the other, while events are sent. For comparison,
+ * the same number is requested before the first event.
  */
 const acceptsPerSecond = 4;
 const warmUps = 150;
 
 /**
- * Inserts audit entries about 500 different cards into the outbox of agency. keys gets each entry from the outbox,
- * orders it as an event and sends it to the webhook.
+ * Inserts audit entries about 500 different cards into the outbox of agency. The keys service receives each entry,
+ * turns it into an event and sends it to the webhook.
  */
 const insertSql = `
   INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target)

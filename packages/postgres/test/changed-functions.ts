@@ -3,13 +3,13 @@ export interface ChangedFunction {
   name: string;
   /** The statements that create the object. They run after `define('$1')` has created the function. */
   made: string[];
-  /** The value that the function returns later. */
+  /** The SQL expression that the function returns later. */
   later: string;
   /** Matches the detail of the preflight's finding. */
   detail: RegExp;
 }
 
-/** Returns the statement that makes the function `f` return this value. */
+/** Returns the statement that makes the function `f` return `value`, an SQL expression. */
 export const define = (value: string): string =>
   `create or replace function public.f(int) returns int language plpgsql immutable as 'begin return ${value}; end'`;
 

@@ -1,4 +1,4 @@
-/* Names and texts of every kind of character, and how SQL quotes them. */
+/* Names and texts with all kinds of characters, and how SQL quotes them. */
 
 export const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;

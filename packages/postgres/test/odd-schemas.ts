@@ -2,8 +2,8 @@ import { SeededRandom } from '@drydock/testing/seeded-random';
 import { literal, oddNames, oddTexts, quote } from './odd-names';
 
 /**
- * Schemas of a customer with odd habits and no bad intentions. They have every kind of object that an owner can make,
- * with every option, under names of every kind of character.
+ * Schemas of a customer with odd habits and no bad intentions. They have most kinds of objects that an owner can make,
+ * with many options, under names with all kinds of characters.
  */
 
 /** The names and choices that the statements of one case share. */

@@ -40,7 +40,9 @@ export async function startAgency(): Promise<AgencyApi> {
   };
 }
 
-/** The ids of a column's cards in their order, read from the tables. */
+/**
+ * The ids of a column's cards in their order, read from the tables. Throws if the positions are not 0, 1, 2 and so on.
+ */
 export async function orderOf(api: AgencyApi, columnId: string): Promise<string[]> {
   const rows = await api.rows<{ id: string; position: number }>(
     'SELECT id, position FROM cards WHERE column_id = $1 AND archived_at IS NULL ORDER BY position',

@@ -44,7 +44,6 @@ export const cardSchema = z
   .meta({ id: 'AgencyBoardCard' });
 export type Card = z.infer<typeof cardSchema>;
 
-/** The most labels of one card. */
 export const cardLabelsMax = 50;
 
 const earliestMs = Date.parse('0001-01-01T00:00:00Z');
@@ -172,8 +171,8 @@ export const archiveCard = endpoint({
 });
 
 /**
- * Endpoint 9 of interface.md. The specification gives it no 422 and no 429, so it accepts no Idempotency-Key and counts
- * against no quota.
+ * Endpoint 9 of interface.md. The specification gives it no 422 and no 429. So it ignores an Idempotency-Key and
+ * unknown query parameters, and counts against no quota.
  */
 export const restoreCard = endpoint({
   id: 'restoreCard',

@@ -33,8 +33,8 @@ export const acceptedServerSnapshotSchema = serverSnapshotSchema
   .meta({ id: 'AcceptedServerSnapshot' });
 
 /**
- * The snapshot that a call acts on. Drydock has no record of snapshots and only passes the id on. So an id that names
- * no snapshot of this server is answered with 422. Only the GET of a single snapshot answers 404.
+ * The snapshot that a call acts on. Only the provider knows the snapshots, so an id that names no snapshot of this
+ * server is answered with 422. Only the GET of a single snapshot answers 404.
  */
 const snapshotId = {
   schema: z

@@ -94,7 +94,9 @@ export const takeDatabaseBackup = endpoint({
 
 const backupId = { schema: idSchema.describe('The backup.'), notNamed: 'backup_not_found' } as const;
 
-/** Backups of a database do not expire. So there is no `backup_expired` here, unlike at the restore of a site. */
+/**
+ * Backups of a database do not expire. So this restore has no problem `backup_expired`, unlike the restore of a site.
+ */
 export const restoreDatabaseBackup = endpoint({
   id: 'restoreDatabaseBackup',
   service: 'databases',

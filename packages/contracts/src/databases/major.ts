@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * The major version of an engine. A number is a Postgres version; a text such as `10.11` or `8.4` is a version of
- * MariaDB or MySQL. The number before the dot tells MariaDB from MySQL: MariaDB's begins at 10, and MySQL's is lower.
+ * The major version of an engine. A number is a Postgres version. A text such as `10.11` is a version of MariaDB if the
+ * number before the dot is 10 or more. A text such as `8.4`, with a lower number, is a version of MySQL.
  */
 export const majorSchema = z.union([z.int().min(10).max(99), z.string().regex(/^[1-9]\d?\.\d{1,2}$/)]);
 export type Major = z.infer<typeof majorSchema>;
@@ -15,7 +15,7 @@ export function flavourOf(major: Major): Flavour {
   return Number.parseInt(major, 10) < 10 ? 'mysql' : 'mariadb';
 }
 
-/** The major of a version in the catalogue. */
+/** Converts a version, as the catalogue writes it, into a major. */
 export const majorOf = (version: string): Major => (version.includes('.') ? version : Number(version));
 
 /** The name of the major in `npm run engines`, such as `mariadb@10.11`. */

@@ -26,7 +26,7 @@ export const immutableDays = 30;
 
 /**
  * A path that a backup left out, or holds only in part. `reason` is a text for people. The backup holds the path if
- * `reason` is `changed while it was read` or names a part of the path.
+ * `reason` is `changed while it was read`, or names only a part that was left out.
  */
 export const skippedPathSchema = z
   .strictObject({

@@ -103,8 +103,8 @@ const withoutSpaces = (maxLength: number) =>
     );
 
 /**
- * An origin `https://host[:port]`, rewritten by `URL`. A host that was written in octal or as one number becomes its
- * usual address, so that later checks see where it leads.
+ * An origin, with http or https, in the form that `URL` gives it. An address that was written in octal or as a single
+ * number gets its usual form, so that later checks see where it leads.
  */
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;
@@ -121,7 +121,7 @@ const endpointSchema = withoutSpaces(300).transform((text, context) => {
   return z.NEVER;
 });
 
-/** The destination of copies. Secrets are write-only: no answer contains them. */
+/** The destination of copies. No answer contains its secrets. */
 const destinationBody = z.strictObject({
   endpoint: endpointSchema.describe('https://host or https://host:port of an S3 storage, up to 300 characters.'),
   region: z
@@ -150,8 +150,8 @@ const destinationBody = z.strictObject({
 });
 
 /**
- * The schema accepts any text. A text that is not a copy of this site gets the same answer as a copy that does not
- * exist.
+ * `copy_id` may be any text of up to 255 characters. A text that is no id gets the same answer as the id of a copy that
+ * does not exist.
  */
 const restoreBody = z.strictObject({
   copy_id: z.string().min(1).max(255).describe('A copy of this site, of status completed.'),

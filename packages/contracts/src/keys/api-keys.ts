@@ -12,7 +12,10 @@ const allowedIpsSchema = z
   )
   .max(allowedIpsMax);
 
-/** The key of interface.md 2.1. Only the answer that creates the key has `token`. */
+/**
+ * The key of interface.md 2.1, without `token`. Only an answer that creates a token has it ({@link
+ * mintedApiKeySchema}).
+ */
 export const apiKeySchema = z
   .strictObject({
     id: uuidSchema.describe("The key's record. This is no part of the token."),

@@ -147,7 +147,7 @@ const untrue: ReadonlySet<string> = new Set([
   'sandbox',
   'in_progress',
 ]);
-/** Nullable fields that are null in an example. Most of them have a value only after a failure, an end or a restore. */
+/** Nullable fields that are null in an example, because most resources have no value there. */
 const usuallyNull: ReadonlySet<string> = new Set([
   'error',
   'refusal',
@@ -170,8 +170,8 @@ const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * An example of an answer, made from its schema. Throws if `values` has no value for a field, so that no field is
- * forgotten.
+ * An example of an answer, made from its schema. Throws if `values` has no value for a field with a free text or
+ * number, so that no such field is forgotten.
  */
 export function answerExample(schema: JsonSchema, components: SchemaComponents, owner = '', name = ''): unknown {
   const { $ref, const: fixed, enum: choices, anyOf, type, format, items, properties } = schema;

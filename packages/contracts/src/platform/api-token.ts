@@ -28,8 +28,8 @@ const table = Uint32Array.from({ length: 256 }, (_, index) => {
 });
 
 /**
- * The CRC-32 of ASCII text, as in zlib and PNG, as an unsigned number. It does not use zlib, because contracts also run
- * in a browser.
+ * The CRC-32 of ASCII text, as in zlib and PNG, as an unsigned number. It is computed here, because contracts import
+ * only zod and nothing of Node.
  */
 export function crc32(text: string): number {
   let crc = 0xffffffff;
@@ -56,7 +56,6 @@ const words = { live: 'live', sandbox: 'test' } as const;
 /** The last six characters of a token: CRC-32 of everything before them, in base62. */
 export const crcOf = (text: string): string => base62(crc32(text), crcLength);
 
-/** Makes the whole token from its parts. */
 export function formatToken({ mode, prefix, secret }: ApiToken): string {
   const text = `dd_${words[mode]}_${prefix}_${secret}`;
   return text + crcOf(text);

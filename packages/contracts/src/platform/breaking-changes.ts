@@ -19,8 +19,8 @@ const isObject = (value: unknown): value is JsonSchema =>
 const objectsIn = (value: unknown): JsonSchema[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
 /**
- * The surface of a document. Fields are named by their path, such as `data[].id`. A type is a JSON type. An enumeration
- * also has its values.
+ * The surface of a document. Fields are named by their path, such as `data[].id`. A type is a JSON type, such as
+ * `string | null`. An enumeration has its values instead, such as `"live" | "sandbox"`.
  */
 export function surfaceOf(document: OpenApiDocument): Surface {
   const resolved = (schema: unknown): JsonSchema => {
@@ -104,7 +104,7 @@ function typeOf(
 
 /**
  * The changes from `released` to `current` that would break a caller, one sentence each. New operations, new optional
- * input, and new fields and values of answers break no caller.
+ * input, and new fields and new enumeration values in answers break no caller.
  */
 export function breakingChanges(released: Surface, current: Surface): string[] {
   return Object.entries(released).flatMap(([operation, before]) => {

@@ -6,8 +6,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type ServiceName = 'keys' | 'hosting' | 'compute' | 'agency' | 'databases';
 
 /**
- * A path parameter that names a record of the caller: the form of its id, and the 404 for every other value, whether it
- * is malformed, belongs to somebody else, or is gone.
+ * A path parameter that names a record of the caller. `schema` is the form of the id. `notFound` is the 404 for every
+ * other value, whether it is malformed, belongs to somebody else, or is gone.
  */
 export interface OwnedParameter {
   schema: z.ZodType<string>;
@@ -20,9 +20,9 @@ export interface OwnedParameter {
 }
 
 /**
- * A path parameter that names an object in the caller's record which only another system knows, such as a provider's
- * snapshot. The 404 of a missing record comes first. A value that names no object is answered with 422. The handler
- * gets '' for a malformed value and must not ask the other system about it.
+ * A path parameter that names an object of the caller's record, such as a provider's snapshot of a server. If the
+ * record itself is missing, the answer is its 404. A value that names no object of the record is answered with 422. For
+ * a malformed value the handler gets '' and must not ask another system about it.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;
@@ -57,7 +57,7 @@ export interface EndpointDefinition {
   example?: Readonly<Record<string, unknown>>;
   /**
    * Set if the operation cannot succeed in the demo of `npm start`, because it needs a state that nothing in the demo
-   * has: the problem of the answer, and the reason.
+   * has. `problem` is the answer there, and `because` the reason.
    */
   inDemo?: { problem: ProblemCode; because: string };
   /**
@@ -89,7 +89,7 @@ export interface EndpointDefinition {
   tags: readonly string[];
 }
 
-/** Adds the members that follow from the method, and keeps the literal types of a definition. */
+/** Adds the defaults of three members, and keeps the literal types of a definition. */
 export const endpoint = <
   const Definition extends Omit<EndpointDefinition, DerivedMember> & Partial<EndpointDefinition>,
 >(
@@ -116,8 +116,8 @@ export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition)
 ];
 
 /**
- * Every problem code that the endpoint may answer: the codes of all endpoints, the codes that the endpoint declares,
- * and the codes that follow from its other members, such as its quota, permissions and body.
+ * Every problem code that the endpoint may answer: the codes that any endpoint may answer, the codes that this endpoint
+ * declares, and the codes that follow from its other members, such as its quota, permissions and body.
  */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>([

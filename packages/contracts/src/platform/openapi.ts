@@ -129,7 +129,10 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
 
 const longWork = 'The answer comes once the work is accepted; the workflow at `Location` tells each step and the end.';
 
-/** The description of an operation, one paragraph each for what it does, what it needs, and what it refuses. */
+/**
+ * The description of an operation, with a paragraph each for what it does, what it needs, what it refuses, and how the
+ * demo answers it if it cannot succeed there.
+ */
 function descriptionOf(endpoint: EndpointDefinition): string {
   const { about, permissions, inDemo, response } = endpoint;
   const needed = permissions.map((name) => `\`${name}\``).join(' and ');
@@ -173,8 +176,8 @@ const described = (name: string, { description, ...schema }: JsonSchema): JsonSc
 const nameOf = (operationId: string): string => operationId.charAt(0).toUpperCase() + operationId.slice(1);
 
 /**
- * Every status of an endpoint with the codes that it can have. 503 is `default`, because every call can be answered
- * with it.
+ * Every status of an endpoint, with the codes that go with it. 503 is written as `default`, because every call can be
+ * answered with 503.
  */
 function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema {
   const { status, schema: answer, contentType = 'application/json' } = endpoint.response;
@@ -311,7 +314,7 @@ const headerComponents = {
 
 const refer = (name: keyof typeof headerComponents): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 
-/** The headers of an answer that no endpoint has made. */
+/** The headers of an answer to a request whose endpoint is not known. */
 const transportHeaders: JsonSchema = { 'X-Request-Id': refer('XRequestId') };
 
 function answerHeaders(endpoint: EndpointDefinition, status: number): JsonSchema {

@@ -86,7 +86,7 @@ export const problems = define({
       'Nothing was changed. Read it again, make your change to what it is now, ' +
       'and send that with its ETag as it came, quotes included.',
   },
-  // Requests that cannot be understood
+  // Requests that are not valid
   invalid_request: {
     status: 422,
     title: 'The request is not valid',
@@ -149,7 +149,7 @@ export const problems = define({
     title: 'An unknown permission was asked for',
     advice: 'GET /v1/permissions lists the permissions there are.',
   },
-  // Paths and resources that do not exist, or are not the caller's.
+  // Paths that do not exist, and the resources of the keys service
   route_not_found: { status: 404, title: 'There is no such path', advice: 'See /docs for the paths there are.' },
   method_not_allowed: {
     status: 405,
@@ -210,7 +210,7 @@ export const problems = define({
     title: 'The headers are too large',
     advice: 'Send at most 100 headers, and at most 16 KiB of them with the URL.',
   },
-  // The state of the resource
+  // The state of the resource, and the permissions of organisations
   operation_in_progress: {
     status: 422,
     title: 'Another operation is running on this resource',
@@ -297,12 +297,10 @@ export const problems = define({
 
 export type ProblemCode = keyof typeof problems;
 
-/** The codes whose status is `Status`. */
 export type ProblemCodeOf<Status extends number> = {
   [Code in ProblemCode]: (typeof problems)[Code]['status'] extends Status ? Code : never;
 }[ProblemCode];
 
-/** The codes as a list, with which zod can check a value. */
 export const problemCodes = Object.keys(problems).filter((code): code is ProblemCode => code in problems);
 
 /** One wrong field. `pointer` is a JSON pointer into the body, or `?name` for a query parameter. */
@@ -319,8 +317,8 @@ export const problemFieldSchema = z
   .meta({ id: 'ProblemField' });
 
 /**
- * The problem of RFC 9457 with further members. The 422s of some endpoints add more (`workflow_id`, `reason_code`,
- * `dependency`).
+ * The problem of RFC 9457 with further members. Some problems have additional members, such as `workflow_id`,
+ * `reason_code` or `dependency`.
  */
 export const problemSchema = z
   .looseObject({

@@ -37,8 +37,8 @@ export const modeSchema = z.enum(['live', 'sandbox']);
 export type Mode = z.infer<typeof modeSchema>;
 
 /**
- * A text that a customer has written. It has no control characters, because Postgres cannot store a NUL, and no half of
- * a surrogate pair. Its length counts UTF-16 units.
+ * A text that a customer has written, in one line. It has no control characters, of which Postgres cannot store NUL,
+ * and no half of a surrogate pair. Its length counts UTF-16 units.
  */
 export const text = (maxLength: number) =>
   z
@@ -141,7 +141,7 @@ export const anyOf = <const Value extends string>(values: z.ZodEnum<Readonly<Rec
     .optional()
     .meta({ description: `Only ${what}: some of ${values.options.join(', ')}, with commas between them` });
 
-/** Limits a list to items with a text in their name. `where` names the fields that are searched. */
+/** Limits a list to items that contain a text. `where` names the fields that are searched. */
 export const textFilter = (where: string) =>
   text(100)
     .optional()

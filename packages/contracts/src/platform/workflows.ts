@@ -83,8 +83,9 @@ const workflowId = { schema: idSchema.describe('The workflow.'), notFound: 'work
 const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;
 
 /**
- * The endpoints by which the workflows of one kind of resource are followed, and decided by staff. `Noun` is part of
- * their ids, such as `listSiteWorkflows` for `Site`. `path` and `params` are those of a single resource.
+ * The endpoints with which callers follow the workflows of one kind of resource, and staff retry or abandon them.
+ * `noun` is part of the endpoints' ids, such as `listSiteWorkflows` for `Site`. `path` and `params` are those of a
+ * single resource.
  */
 export const workflowEndpoints = <
   const Noun extends string,

@@ -1,4 +1,3 @@
-/** Codes about boards and cards. */
 export const agencyProblems = {
   board_not_found: { status: 404, title: 'No such board', advice: 'GET /v1/agency/boards lists your boards.' },
   card_not_found: {
@@ -16,7 +15,7 @@ export const agencyProblems = {
     title: 'No such label on this board',
     advice: 'The labels of the board list them.',
   },
-  // Ids in a body that name nothing
+  // Refusals: ids in a body that name nothing, and the state of the board
   column_not_found: {
     status: 422,
     title: 'No such column on this board',

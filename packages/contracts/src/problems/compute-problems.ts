@@ -1,4 +1,3 @@
-/** Codes about servers and their snapshots. */
 export const computeProblems = {
   // Resources that do not exist, or are not the caller's.
   server_not_found: { status: 404, title: 'No such server', advice: 'GET /v1/compute/servers lists your servers.' },

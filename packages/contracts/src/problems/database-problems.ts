@@ -1,4 +1,3 @@
-/** Codes about managed databases, their restores and their upgrades. */
 export const databaseProblems = {
   database_not_found: { status: 404, title: 'No such database', advice: 'GET /v1/databases lists your databases.' },
   database_backup_not_found: {

@@ -13,8 +13,8 @@ const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as 
 const columnSchema = z.array(z.object({ schema: z.string(), name: z.string(), column: z.string() }));
 
 /**
- * Returns the stored generated columns of each table, by the table's qualified name. A dump has the columns that they
- * are computed from, but not their values.
+ * Returns the stored generated columns of each table, by the table's qualified name. A dump does not contain the values
+ * of generated columns. A load computes them again.
  */
 export async function computedColumns(client: pg.ClientBase): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>();

@@ -21,17 +21,17 @@ const functionsSql = `select pg_catalog.format('%I.%I(%s)', n.nspname, p.proname
 const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }));
 
 /**
- * Runs a statement of a dump. Functions often name others without a schema, but a load has no search path. A statement
- * that fails for such a name runs again with the customer's path. The path is set in the session, and for the time of
- * the statement in the functions. For an index or a materialised view, Postgres 17 and later uses only a function's own
- * path.
+ * Runs a statement of a dump. Functions often name other objects without a schema, but a load has an empty search path.
+ * A statement that fails for such a name runs again with the customer's path. While it runs, the path is set in the
+ * session and in the functions. The functions need it too: for an index or a materialised view, Postgres 17 and later
+ * uses only a function's own path.
  */
 export async function runWithCustomersPath(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
   try {
     await runStatement(client, text);
   } catch (error) {
     if (!isUndefined(error)) throw error;
-    // The first error is thrown, because the second may only say that the path did not help.
+    // If the second run fails too, the first error is thrown. The second may only say that the path did not help.
     await runAgain(client, text, searchPath).catch(() => Promise.reject(error));
   }
 }

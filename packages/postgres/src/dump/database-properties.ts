@@ -12,7 +12,8 @@ const grantSchema = z.strictObject({
 });
 
 /**
- * Properties that pg_dump does not write: those of the database, and everything of large objects except their bytes.
+ * Properties that pg_dump, as it is called here, does not write: those of the database, and the owners, comments and
+ * grants of large objects.
  */
 export const propertiesSchema = z.strictObject({
   owner: role,
@@ -75,11 +76,11 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 /**
  * Tells whether a setting can influence values that functions compute. The text search configuration can, and so can
  * custom settings and those of extensions, which have a point in their name. Such a setting must apply before the first
- * row. It does not change how a value is written as text.
+ * row. Unlike `datestyle`, for example, it does not change how a value is written as text.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 
-/** Settings that are lists of names. */
+/** Settings whose value is a list of names, each of which must be quoted by itself. */
 const listSettings = new Set([
   'search_path',
   'temp_tablespaces',
@@ -116,7 +117,6 @@ function grantStatements(
   });
 }
 
-/** Returns the statements that restore the properties. */
 export function propertyStatements(properties: DatabaseProperties, target: Target): PropertyStatement[] {
   const { database, owner } = target;
   const roles = { ...target, dumpedOwner: properties.owner };
@@ -152,7 +152,6 @@ export function propertyStatements(properties: DatabaseProperties, target: Targe
   return [...comments, ...grantStatements(here, properties.grants, roles), ...objects, ...settings];
 }
 
-/** Returns the roles that the properties' grants name. */
 export const rolesOfProperties = ({ grants, large_objects: objects }: DatabaseProperties): string[] =>
   [...grants, ...objects.flatMap((object) => object.grants ?? [])]
     .map(({ grantee }) => grantee)

@@ -72,9 +72,9 @@ interface Moment {
 }
 
 /**
- * Opens a snapshot and locks its tables in `client`. All reads use this session. Another session would queue behind a
- * client that waits for these locks, such as a TRUNCATE, and would never continue. So pg_dump takes no locks except
- * those of views.
+ * Opens a snapshot and locks its tables in `client`. This session also reads all rows. Another session would queue
+ * behind a client that waits for these locks, such as a TRUNCATE, and would never continue. For the same reason
+ * pg_dump, which has its own session, locks no tables.
  */
 async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1): Promise<Moment> {
   const { url, signal, withOwners = false } = request;
@@ -132,7 +132,7 @@ function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer
   };
 }
 
-/** Yields a table's rows, adds the table's name to errors of Postgres, and then calls `andThen`. */
+/** Yields a table's rows, and then calls `andThen`. Adds the table's name to errors of Postgres. */
 async function* named(
   table: TableEntry,
   rows: AsyncIterable<Buffer>,
@@ -159,9 +159,9 @@ function manifestOf(head: TablesFile, copied: (Read | undefined)[], largeObjects
 
 /**
  * Dumps a database from one repeatable-read snapshot as sections: tables.json, schema-pre.sql, schema-post.sql,
- * database.json, data/<n>.copy, sequences.json, large-objects.bin, manifest.json. The contents must be read in this
- * order. Writers are not blocked, but DDL waits for the end of the dump. Throws {@link TransferError} `dump_failed`,
- * errors of Postgres, or the signal's reason.
+ * database.json, data/<n>.copy, sequences.json, large-objects.bin, manifest.json. Reading of the contents must begin in
+ * this order. Writers are not blocked, but DDL waits for the end of the dump. Throws {@link TransferError}
+ * `dump_failed`, errors of Postgres, or the signal's reason.
  */
 export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Section> {
   const session = await openSession(request.url, { purpose: 'read', signal: request.signal });

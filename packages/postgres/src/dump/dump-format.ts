@@ -54,7 +54,7 @@ export function textSection(path: string, read: () => Promise<string>): Section 
   return { path, content: content() };
 }
 
-/** Reads sections in the only accepted order. So the whole schema is checked before any statement runs. */
+/** Reads sections and accepts only the order that the caller expects. */
 export class SectionReader {
   private readonly iterator: AsyncIterator<Section>;
 
@@ -95,9 +95,9 @@ const tableSchema = z.strictObject({
   format: z.enum(['binary', 'text']),
 });
 
-/** The first section of a dump. It describes the data sections by position. */
+/** The first section of a dump. The data section of its n-th table is `data/<n>.copy`, counted from 0. */
 export const tablesSchema = z.strictObject({
-  /** Version 2 added database.json. Version 3 added the owners of objects and large objects. */
+  /** Version 2 added database.json. Version 3 added the owners of objects and of large objects. */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   server_version_num: z.int(),
   encoding: z.string(),
@@ -127,7 +127,9 @@ export const computedSchema = z.strictObject({
 });
 export type ComputedColumns = z.infer<typeof computedSchema>;
 
-/** The last section of a dump. It lists the tables with the written rows, so that a load can verify itself. */
+/**
+ * The last section of a dump. It lists the number of rows and bytes of each table, so that a load can verify itself.
+ */
 export const manifestSchema = tablesSchema.extend({
   tables: z
     .array(

@@ -32,8 +32,8 @@ export interface SchemaRequest {
   /** A snapshot whose transaction stays open until the dump ends. */
   snapshotId?: string;
   /**
-   * True if the snapshot's transaction already holds pg_dump's locks. pg_dump then takes none. A lock of pg_dump would
-   * queue behind a client that waits for a table, such as a DROP TABLE, and would never be granted.
+   * True if the snapshot's transaction already holds the locks of all tables. pg_dump then locks no table. Its locks
+   * would queue behind a client that waits for a table, such as a DROP TABLE, and would never be granted.
    */
   areTablesLocked?: boolean;
   /** True to include owners, for a superuser who creates the same database. Default: false. */
@@ -50,8 +50,8 @@ export interface SchemaRequest {
 }
 
 /**
- * Returns a conninfo string. A URL would not do, because the wrapper of pg_dump (pg-dump.worker.ts) adds `-U postgres`,
- * which only the string's fields override.
+ * Returns a conninfo string. A URL would not do, because the library that runs pg_dump (see pg-dump.worker.ts) adds `-U
+ * postgres`, which only the string's fields override.
  */
 function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
@@ -90,8 +90,8 @@ function argumentsOf(request: SchemaRequest): string[] {
 
 /**
  * Writes a schema as SQL with pg_dump 18, which runs as WebAssembly in its own thread. The server may be of major 9.2
- * or newer, without TLS. Throws the signal's reason, or `dump_failed` for an error or after 180 s plus 20 ms for each
- * table.
+ * or newer, without TLS. Throws TransferError `dump_failed` or `message_too_large`, the signal's reason, or a
+ * TimeoutError after 180 s plus 20 ms for each table.
  */
 export const dumpSchema = (request: SchemaRequest): Promise<string> =>
   forEitherServer((isBefore17) => runPgDump(request, isBefore17));

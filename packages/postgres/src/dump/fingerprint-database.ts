@@ -13,8 +13,8 @@ export interface DatabaseFingerprint {
   sequences: Record<string, { last_value: string; is_called: boolean }>;
   largeObjects: { count: number; hash: string };
   /**
-   * SHA-256 of pg_dump's statements, without comments and settings. It can be compared between servers of one major
-   * version.
+   * SHA-256 of pg_dump's statements, without `--` comments, SET statements, owners and privileges. It can be compared
+   * between servers of one major version.
    */
   schemaHash: string;
   /** SHA-256 of all other fields. */
@@ -76,8 +76,9 @@ async function hashSchema(request: {
 }
 
 /**
- * Returns a fingerprint of a database's content from one snapshot, for comparisons. Sequences are not part of the
- * snapshot. It reads every row. Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
+ * Returns a fingerprint of a database's content, for comparisons. It is read from one snapshot, except for the
+ * positions of sequences, which no snapshot covers. Every row is read. Throws errors of Postgres, {@link TransferError}
+ * `dump_failed`, or the signal's reason.
  */
 export async function fingerprintDatabase(request: {
   url: string;

@@ -84,9 +84,9 @@ const hashRootSchema = z.object({
 });
 
 /**
- * Returns, for each leaf below a hash partitioning, the topmost hash-partitioned table above it. Both are qualified. An
- * enum's hash depends on its number, which differs between databases. So a restored row may belong to another
- * partition, but always to a partition of that table.
+ * Returns, for each leaf below a hash partitioning, the topmost hash-partitioned table above it. Both names are
+ * qualified. The hash of an enum's value depends on the value's number, which differs between databases. So a restored
+ * row may belong to another partition, but always to a partition of that topmost table.
  */
 export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
   const rows = z.array(hashRootSchema).parse((await client.query(hashRootsSql)).rows);

@@ -100,7 +100,7 @@ class Splitter {
   }
 
   private takeDollar(): void {
-    // A tag is at most 64 bytes long, like a name. The slice keeps the match from reading the rest of the dump.
+    // The slice keeps the match from reading the rest of the dump. The tags that pg_dump writes are far shorter.
     const tag = dollarTag.exec(this.sql.slice(this.at, this.at + 260))?.[0];
     if (tag === undefined) {
       this.takeSign('$');

@@ -10,7 +10,7 @@ interface Sums {
   loaded: bigint;
 }
 
-/** The sums of a table. Partitions share one entry, because a load may put a row into another partition. */
+/** The sums of a table. Hash partitions share one entry, because a load may put a row into another of them. */
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;

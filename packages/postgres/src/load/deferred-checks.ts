@@ -77,7 +77,6 @@ export function addStatements(check: DeferredCheck): string[] {
   return [add, `comment on constraint ${name(check.name)} on ${place} is ${pg.escapeLiteral(check.comment)}`];
 }
 
-/** Describes the constraint for people. */
 export const describeCheck = (check: DeferredCheck): string => `constraint ${name(check.name)} of ${ownerOf(check)}`;
 
 /** Drops the checks and returns them. `run` runs a statement as the owner of the check's table or domain. */
@@ -97,6 +96,5 @@ export async function putBackCheck(client: pg.ClientBase, check: DeferredCheck):
 export const validationOf = (check: DeferredCheck): string =>
   `ALTER ${check.is_domain ? 'DOMAIN' : 'TABLE'} ${placeOf(check)} VALIDATE CONSTRAINT ${name(check.name)}`;
 
-/** Validates a check against the existing rows. */
 export const validateCheck = (client: pg.ClientBase, check: DeferredCheck, searchPath: string): Promise<void> =>
   runWithCustomersPath(client, validationOf(check), searchPath);

@@ -75,7 +75,7 @@ const cases: LargeCase[] = [
   },
 ];
 
-/** Returns the findings of a load and the peak memory of its process, threads included. */
+/** Returns the findings of a load, and by how much the memory of its process grew, threads included. */
 const loadInOwnProcess = (readerUrl: string, loader: OwnedDatabase['loader']) =>
   inOwnProcess<unknown[]>(
     `const sections = load('dump/dump-database').dumpDatabase({ url: given.readerUrl });

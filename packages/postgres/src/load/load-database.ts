@@ -110,9 +110,9 @@ class Load {
   }
 
   /**
-   * Creates everything that precedes the rows, and returns the remaining statements (`late` are privileges). With
-   * several owners, privileges are restored here, because owners need each other's rights. Changes of an owner's own
-   * rights stay in `late`.
+   * Creates everything that precedes the rows, and returns the remaining statements: `late` has the privileges. If the
+   * load has `owners`, privileges are restored here, because owners need each other's rights. Only the changes of an
+   * owner's own rights are then in `late`.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
@@ -157,7 +157,8 @@ class Load {
       ...statements.flatMap(({ text }) => rolesOf(text)),
       ...(this.properties ? rolesOfProperties(this.properties) : []),
     ]);
-    // A trial has a server of its own, so a missing role there says nothing about the real target.
+    // A trial has no `owners` and a server of its own. A missing role there says nothing about the real target, so
+    // without `owners` every role that the dump names is made, if the caller can make roles.
     const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
     const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     if (missing.length > 0) await this.request.makeRoles?.(missing);

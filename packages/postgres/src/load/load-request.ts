@@ -2,7 +2,6 @@ import type { DumpManifest, Section, TablesFile } from '../dump/dump-format';
 import type { LoadOwners } from './load-sessions';
 import type { LoadProgress } from './load-tables';
 
-/** The options of `loadDatabase` and `tryDump`. */
 export interface LoadRequest {
   /** The URL of a login that can only act as the owner of the empty database. */
   url: string;

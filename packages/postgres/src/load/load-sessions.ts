@@ -98,7 +98,6 @@ export class LoadSessions {
     return used.session.client;
   }
 
-  /** Returns the clients of all open sessions. */
   clients(): pg.Client[] {
     return [...this.opened].map(({ session }) => session.client);
   }

@@ -93,7 +93,7 @@ export class OwnerRoles {
     return role !== null && this.others.has(role) ? role : null;
   }
 
-  /** Creates an object of a missing role. */
+  /** Creates an object of a missing role by calling `make`, and records the object for the findings. */
   async inherit(
     client: pg.ClientBase,
     { outline, object, owner }: OwnedStatement & { object: string; owner: string },
@@ -115,7 +115,10 @@ export class OwnerRoles {
     if (rule !== undefined && !object.startsWith('rule ')) inherited.definers.push(object);
   }
 
-  /** Tells whether a grant concerns an object that ran with the rights of a missing role. */
+  /**
+   * Tells whether a grant of a missing role is left out. That is a grant on a function or a view, because these may run
+   * with the rights of their owner.
+   */
   isKeptBack(outline: string): boolean {
     const on = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline);
     return on !== null && (on[1] !== 'TABLE' || this.views.has(on[2] ?? ''));

@@ -152,7 +152,7 @@ test('every object has its owner and its grants again, even if the owner could n
   expect(await runSql(customer.targetUrl, left)).toEqual([]);
 });
 
-/** Runs statements as a role on the restored database. Returns the result of the last one. */
+/** Runs a statement as a role on the restored database, and returns its rows. Several statements return no rows. */
 const as = async (customer: Customer, role: string, sql: string): Promise<unknown[]> => {
   const target = new URL(withDatabase(customer.targetUrl, customer.databaseName));
   target.searchParams.set('options', `-c role=${role}`);

@@ -141,8 +141,8 @@ const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.bo
 
 /**
  * Gives an owner the rights of others while `work` runs, because an object may refer to another object that its owner
- * may no longer use. `server` is the superuser in the database `postgres`. A crash leaves a membership, which
- * `syncRoles` removes.
+ * may no longer use. `server` is a session of the superuser in the database `postgres`. A crash leaves a membership,
+ * which `syncRoles` removes.
  */
 export async function lendRights(
   server: pg.ClientBase,
@@ -224,7 +224,7 @@ export function withRolesOf(
   const inDefaults = defaults.exec(text);
   if (inDefaults) {
     const [maker, grantee] = [translate(inDefaults[2] ?? ''), translate(inDefaults[4] ?? '')];
-    // Only the role itself may set its default privileges.
+    // A role's default privileges are set in a session of that role, and other roles have none in this load.
     if (maker === null || grantee === null || (maker !== quote(owner) && !makers.has(read(maker)))) return null;
     return `${inDefaults[1]}${maker}${inDefaults[3]}${grantee}${inDefaults[5] ?? ''}`;
   }

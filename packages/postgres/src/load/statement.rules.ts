@@ -1,7 +1,7 @@
 import type { Statement } from '../dump/split-statements';
 import { TransferError } from '../session/transfer-error';
 
-/** The objects that a database's owner may have. A dump's statement about any other kind of object is refused. */
+/** The kinds of objects that a dump may create. They are those that a database's owner may have. */
 const createKinds =
   'SCHEMA|TYPE|DOMAIN|COLLATION|CONVERSION|AGGREGATE|OPERATOR|CAST|STATISTICS|(?:UNLOGGED )?SEQUENCE|' +
   '(?:UNLOGGED )?TABLE|(?:UNIQUE )?INDEX|(?:CONSTRAINT )?TRIGGER|RULE|POLICY|(?:RECURSIVE )?VIEW|' +

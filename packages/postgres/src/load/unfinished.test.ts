@@ -4,8 +4,8 @@ import { runSql } from '../testing/run-sql';
 import { loadDatabase, tryDump } from './load-database';
 
 /**
- * Creates a database with content that its copy cannot have unchanged, and an empty target. The load reports such
- * content and goes on.
+ * Creates a database with `statements`, and an empty target. Here the statements create content that a load cannot
+ * restore as it was. The load reports such content and goes on.
  */
 const through = async (
   ...statements: string[]

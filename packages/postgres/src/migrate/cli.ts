@@ -30,7 +30,7 @@ async function createDatabases(): Promise<Record<string, string[]>> {
 }
 
 /**
- * Runs one command. Migrations have this process of their own, because jest cannot import the engine's ESM module, and
+ * Runs one command. Migrations run in a process of their own, because jest cannot import the engine's ESM module, and
  * the engine keeps state in its process.
  */
 async function main(

@@ -295,7 +295,7 @@ function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string
 
 /** A pg client that hides the type "char" from the adapter. */
 class MigrationClient extends pg.Client {
-  // pg's query has eight overloads: a pool passes a callback, and a transaction awaits the promise
+  // The type `never` fits all overloads of pg's query. A pool passes a callback, and a transaction awaits the promise.
   override query(...args: unknown[]): never {
     const callback = args.at(-1);
     const passedOn = typeof callback === 'function' ? [...args.slice(0, -1), fixingCallback(callback)] : args;
@@ -325,12 +325,10 @@ function connectionSettings(databaseUrl: string): pg.PoolConfig {
   };
 }
 
-/** The adapter with which Prisma's engine uses Postgres. */
 class MigrationAdapter extends PrismaPg {
   readonly #settings: pg.PoolConfig;
   readonly #asOne: (script: string) => string;
 
-  /** `asOne` returns the query for a script. */
   constructor(databaseUrl: string, asOne: (script: string) => string) {
     const settings = { ...connectionSettings(databaseUrl), Client: MigrationClient };
     super(settings);

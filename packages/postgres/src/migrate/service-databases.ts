@@ -96,8 +96,8 @@ async function removeOtherLogins(
 
 /**
  * Tells whether the owner can log in but none of the passwords is its own, so that its login must end. The owner can
- * log in only where an older release created the database. Its processes may still use the owner until the password is
- * rotated.
+ * log in only where an older release created the database. The processes of that release may still use the owner until
+ * the password is rotated.
  */
 async function isOwnersLoginOver(
   admin: pg.Client,
@@ -135,8 +135,8 @@ export const isLoginRefused = (error: unknown): boolean =>
 /**
  * Returns a superuser's URL with one password. During a rotation `adminUrl` has two passwords, separated by a comma, of
  * which the server accepts only one. So both are tried, and the first becomes the superuser's password. A comma within
- * a password is written %2C. `socketFolder` selects a Unix socket.
- * @throws if no password is accepted
+ * a password is written %2C. A single password is not tried. `socketFolder` selects a Unix socket.
+ * @throws if the server accepts none of several passwords
  */
 export async function settleSuperuser(adminUrl: string, socketFolder: string | null = null): Promise<string> {
   const urls = new URL(adminUrl).password
@@ -187,8 +187,8 @@ export async function readPendingSql(serviceDir: string, adminUrl: string): Prom
 }
 
 /**
- * Runs the compiled cli.js and returns its output. Its path leads to the build output, because this module is
- * TypeScript under jest.
+ * Runs the compiled cli.js and returns its output. The path leads to the build output, because under jest this module
+ * runs from its source, which has no cli.js.
  */
 async function runCli(args: readonly string[], databaseUrl: string): Promise<string> {
   const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');

@@ -61,7 +61,7 @@ function copyToReach(native: string): string {
     fs.renameSync(unfinished, copy);
   } catch (error) {
     fs.rmSync(unfinished, { recursive: true, force: true });
-    if (!fs.existsSync(copy)) throw error; // otherwise another process has copied them first
+    if (!fs.existsSync(copy)) throw error; // Otherwise another process was the first to copy the programs.
   }
   return copy;
 }
@@ -76,8 +76,8 @@ export const postgresEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bi
 
 /**
  * Creates a data folder with the superuser `postgres` and this password (scram-sha-256). An interrupted creation leaves
- * only `<dataDir>.unfinished`, which the next call removes. As root, initdb runs as nobody, because it requires an
- * account with a name.
+ * only `<dataDir>.unfinished` and a password file beside it, which the next call removes. If this process is root,
+ * initdb runs as nobody, because it requires an account with a name.
  */
 export async function initCluster(initdb: string, dataDir: string, password: string): Promise<void> {
   const unfinished = `${dataDir}.unfinished`;
@@ -98,7 +98,7 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
   try {
     await run(
       initdb,
-      // with checksums, a flipped bit on disk is an error instead of a wrong answer
+      // With checksums (-k), a flipped bit on disk is an error instead of a wrong answer.
       [
         '-D',
         dataDir,

@@ -54,7 +54,7 @@ test('asks everybody for a password by scram, which only we can read', async () 
   expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
-/** As root, the server runs under an account. For an ordinary user, it runs in a box. */
+/** With an account, the server runs under that account if this process is root, and otherwise in a box. */
 test.each([300_904, null])(
   'a session takes no more memory than it may, and its server goes on (account %s)',
   async (account) => {

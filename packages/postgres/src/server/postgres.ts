@@ -78,7 +78,6 @@ interface PostgresOptions {
   isEphemeral?: boolean;
   /** Further settings of postgresql.conf. They override the built-in ones. */
   settings?: Readonly<Record<string, string>>;
-  /** Gets the server's log. */
   onLog?: (text: string) => void;
 }
 
@@ -168,7 +167,7 @@ const socketOnlyRules = [
   '',
 ].join('\n');
 
-/** Writes the rules outside of the server's data, so that its account can read but not change them. */
+/** Writes the rules outside of the server's data, so that the server's account can read but not change them. */
 function writeRules(home: string): string {
   const file = path.join(home, 'pg_hba.conf');
   fs.writeFileSync(file, socketOnlyRules);
@@ -181,7 +180,10 @@ const dataInBox = '/postgres/data';
 const programsInBox = '/postgres/programs';
 const socketInBox = '/postgres/socket';
 const fileInBox = (setting: string): string => `/postgres/files/${setting}`;
-/** The size of the box's /dev/shm in bytes. Parallel queries exchange rows there. Only the used part takes memory. */
+/**
+ * The size of the box's /dev/shm in bytes. Parallel queries exchange rows there unless `sessionBytes` is set. Only the
+ * used part takes memory.
+ */
 const sharedMemoryBytes = 2 ** 30;
 
 interface Spawned {
@@ -255,8 +257,8 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     password_encryption: 'scram-sha-256',
     wal_level: 'logical',
     max_connections: '200',
-    // Failed statements are not logged, because an ALTER ROLE, even within a function, contains a password. The client
-    // still gets the error.
+    // Failed statements are not logged, because an ALTER ROLE, even within a function, may contain a password. The
+    // client still gets the error.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
     // The processes of a statement share files in the server's own folder. By default they would share memory of the
@@ -297,8 +299,8 @@ async function clearLeftoverPostgres(dataDir: string): Promise<void> {
   }
   // Backends end shortly after their server. Their working directory identifies them.
   await waitUntilLeft(dataDir, graceMs);
-  // On other systems Postgres itself looks for backends by this file. So the file is removed only if its pid belongs to
-  // another program.
+  // On systems other than Linux, Postgres itself needs this file to look for backends. So it is removed there only if
+  // its pid belongs to another program.
   if (process.platform === 'linux' || proveProcess(readPidFile(dataDir) ?? 0) !== null) {
     fs.rmSync(path.join(dataDir, 'postmaster.pid'), { force: true });
   }

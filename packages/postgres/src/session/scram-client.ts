@@ -1,19 +1,20 @@
 import pg from 'pg';
 
-/** Methods of the driver that ScramClient replaces or calls. A test checks that the driver still calls them. */
+/** The parts of the driver's connection that ScramClient uses. */
 interface DriverConnection {
   stream: { destroy(error: Error): void };
   emit(event: 'error', error: Error): void;
   once(event: 'authenticationOk', listener: () => void): void;
 }
 
+/** A method of the driver that ScramClient replaces. A test checks that the driver still calls these methods. */
 type Handler = (this: pg.Client, message: unknown) => void;
 const driver = pg.Client.prototype as unknown as Record<'_handleAuthSASLFinal' | '_handleReadyForQuery', Handler>;
 
 /**
- * A client that proves its password without sending it. It refuses a server that requests the password in clear text or
- * as MD5, and a server that does not prove that it knows the password's verifier. While a server is down, another
- * program may take its port.
+ * A client that proves its password without sending it. While a server is down, another program may take its port. So
+ * the client refuses a server that requests the password in clear text or as MD5, and a server that does not prove that
+ * it knows the password's verifier.
  */
 export class ScramClient extends pg.Client {
   private hasServerProof = false;

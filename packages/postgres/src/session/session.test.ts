@@ -121,7 +121,7 @@ test('the settings of an owner for the database and its roles do not reach our s
   ];
   const [major] = await runAsAdmin<{ n: number }>("select current_setting('server_version_num')::int / 10000 as n");
   if (major?.n !== 16) settings.push("transaction_timeout = '1ms'");
-  // This setting alone locks all others out.
+  // With this setting, every new session without overrides fails.
   settings.push("local_preload_libraries = 'no such library'");
   await withClient(database.url, async (owner) => {
     for (const setting of settings) await owner.query(`alter database ${database.name} set ${setting}`);

@@ -64,14 +64,16 @@ const ownSettings = {
   client_connection_check_interval: '10s',
 };
 
-/** Row security must not hide rows from a reader, so a table with hidden rows is an error. */
+/**
+ * Row security must not hide rows from a reader, so a table with hidden rows is an error. Views and foreign tables are
+ * refused, because they would run code of the customer.
+ */
 const readSettings = { row_security: 'off', restrict_nonsystem_relation_kind: 'view,foreign-table' };
 /** Row security and views work in a load, because a materialised view is filled with the rows that its owner sees. */
 const loadSettings = { row_security: 'on', restrict_nonsystem_relation_kind: '', maintenance_work_mem: '256MB' };
 
 interface StartupSettings {
   purpose: SessionPurpose;
-  /** The role that logs in. */
   login: string;
   role: string | undefined;
   limits: SessionLimits;
@@ -115,7 +117,6 @@ type SessionPurpose = 'read' | 'load' | 'admin';
 interface SessionLimits {
   /** The time limit of a statement; 0 for no limit. */
   statementMs: number;
-  /** The longest wait for a lock. */
   lockMs: number;
   /** The longest idle time, within a transaction or outside; 0 for no limit. */
   idleMs: number;
@@ -148,7 +149,7 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** Returns the URL of the same login through a Unix socket. Its port names the socket. */
+/** Returns the URL of the same login through a Unix socket. The URL's port names the socket. */
 export function bySocket(url: string, folder: string): string {
   const changed = new URL(url);
   changed.searchParams.set('host', folder);

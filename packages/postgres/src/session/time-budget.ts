@@ -4,9 +4,9 @@ const rowBytesPerMs = 512;
 const schemaBytesPerMs = 8;
 
 /**
- * Limits the time of waiting for Postgres: a fixed time, and more for each transferred byte. It is measured in this
- * process, because a customer's code can remove a session's limits. Time in which Postgres waits for this process does
- * not count.
+ * Limits the time of waiting for Postgres: a fixed time, and more for each transferred byte. The time is measured in
+ * this process, because a customer's code can remove a session's limits. Time in which Postgres waits for this process
+ * does not count.
  */
 export class TimeBudget {
   private allowedMs: number;

@@ -20,7 +20,7 @@ export interface TransferErrorOptions extends ErrorOptions {
   isPermanent?: boolean;
 }
 
-/** Codes for content that fails at every attempt. With other codes, Postgres' error decides whether it does. */
+/** Codes for content that fails at every attempt. With another code, it depends on the error of Postgres. */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'meta_command',
   'statement_refused',

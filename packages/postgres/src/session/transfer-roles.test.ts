@@ -71,7 +71,7 @@ test("a reader enters its own database only, and a loader's RESET ROLE lands on 
   const { client, close } = await openSession(loginUrl(adminUrl, loader, name), { purpose: 'load', role: name });
   await client.query('create table public.t (n int)');
   await client.query('reset role');
-  // RESET returns to the role of the startup packet. So hostile code can only become the login itself.
+  // RESET ROLE only returns to the role of the startup packet. With SET ROLE none, hostile code can become the login.
   await client.query('set role none');
   const powers = `select r.rolsuper or r.rolbypassrls or r.rolcreaterole or r.rolcreatedb or r.rolreplication as powerful,
     pg_catalog.pg_has_role('pg_read_all_data', 'usage') as reads from pg_catalog.pg_roles r where r.rolname = current_user`;

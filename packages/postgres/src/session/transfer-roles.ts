@@ -196,8 +196,8 @@ export async function dropTransferRole(admin: pg.ClientBase, role: string): Prom
 }
 
 /**
- * Selects roles of the platform. Only a superuser can comment on a role without an administrator. A customer's role has
- * its creator as administrator.
+ * Selects the platform's roles with a tag as their comment. Only a superuser can comment on a role without an
+ * administrator. A customer's role has its creator as administrator, so it is never selected.
  */
 const taggedSql = `select r.rolname as name from pg_catalog.pg_roles r where r.rolname ~ $1
   and pg_catalog.shobj_description(r.oid, 'pg_authid') = $2
@@ -213,7 +213,6 @@ export async function sweepTransferRoles(
   for (const found of namesSchema.parse(rows)) if (!kept.has(found.name)) await dropTransferRole(admin, found.name);
 }
 
-/** Returns the URL of a login to a database on the server of `serverUrl`. */
 export function loginUrl(serverUrl: string, { role, password }: TransferLogin, database: string): string {
   const url = new URL(serverUrl);
   url.username = encodeURIComponent(role);

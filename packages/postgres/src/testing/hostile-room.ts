@@ -26,7 +26,7 @@ export const oddNames = [
   'COPY t FROM stdin;',
 ];
 
-/** Names and random choices for one schema. All names are different. */
+/** Names and random choices for one schema. The names of `name` and `bare` are all different. */
 export class Room {
   readonly random: SeededRandom;
   readonly schema: string;

@@ -65,7 +65,7 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
   ];
 }
 
-/** Returns settings that would give an attacker the sessions of every login. */
+/** Returns statements of an owner that change settings of the database and its roles, to influence our sessions. */
 export function hostileSettings(
   random: SeededRandom,
   { owner, database }: { owner: string; database: string },
@@ -105,13 +105,11 @@ export function hostileSettings(
 }
 
 export interface HostileSchema {
-  /** The names of the used items. */
   items: string[];
   /** The owner runs these one by one, and Postgres may refuse some. */
   statements: string[];
 }
 
-/** Returns the schema for a seed and a number. */
 export function hostileSchema(seed: number, number: number): HostileSchema {
   const random = new SeededRandom(seed * 7919 + number);
   const room = new Room(random, number);

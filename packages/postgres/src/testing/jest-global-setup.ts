@@ -18,7 +18,7 @@ export default async function startSharedCluster(): Promise<void> {
   // No test may depend on the machine's speed. A test of a time-out sets this variable itself.
   process.env['DRYDOCK_TIMEOUT_SCALE'] ??= '10';
   buildWhatRunsOutsideJest();
-  // the import comes after the build, because jest resolves workspace packages to their build output here
+  // The import comes after the build, because jest resolves workspace packages to their build output here.
   const { startPostgres } = await import('@drydock/postgres');
   const { default: pg } = await import('pg');
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-postgres-'));

@@ -1,6 +1,5 @@
 import pg from 'pg';
 
-/** A URL, or settings of pg. */
 export type Target = string | pg.ClientConfig;
 
 /** Runs work on a connection of its own. A connection that the server ends does not end the process. */

@@ -47,7 +47,7 @@ export async function* readSectionsFolder(folder: string): AsyncGenerator<Sectio
   }
 }
 
-/** Writes the sections into a folder, which is created. The caller syncs it to disk. */
+/** Writes the sections into a folder, which is created. Nothing is synced to disk. */
 export async function writeSectionsFolder(folder: string, sections: AsyncIterable<Section>): Promise<void> {
   await mkdir(path.join(folder, 'data'), { recursive: true });
   for await (const section of sections) {

@@ -34,7 +34,6 @@ export function withDatabase(url: string, database: string): string {
   return changed.href;
 }
 
-/** Returns the owner's URL of a database. */
 export function ownerUrl(cluster: SharedCluster, database: string): string {
   const url = new URL(withDatabase(cluster.adminUrl, database));
   url.username = ownerRole;

@@ -25,8 +25,9 @@ const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_ro
 
 /**
  * Selects objects that only a superuser can create: code with a superuser's rights, or code beyond the database's
- * limits. Members of extensions are left out. Aggregates and constructors of range types are in the language `internal`
- * although a customer may create them.
+ * limits. Of an extension's members, only SECURITY DEFINER functions of a superuser count, unless they are in C.
+ * Aggregates and constructors of range types are left out: a customer may create them, although their language is
+ * `internal`.
  */
 const objectsSql = `select 'event trigger' as what, evtname as name from pg_catalog.pg_event_trigger
   union all select 'function', p.oid::regprocedure::text from pg_catalog.pg_proc p
@@ -71,9 +72,9 @@ const markersMax = 60;
 const markerLimitMs = 30_000;
 
 /**
- * Stage: waits until the target is less than a second behind, and copies changed large objects again. Then it writes
- * the target's pages to disk, so that no checkpoint runs in the target's first seconds. The offline path does not wait.
- * Throws `not_caught_up` if the target is more than 30 s behind.
+ * Stage: sends markers until the target is less than a second behind, at most 60. Then it copies changed large objects
+ * again. Only the logical path needs both. Finally it writes the target's pages to disk, so that no checkpoint runs in
+ * the target's first seconds. Throws `not_caught_up` if the target is more than 30 s behind.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -99,8 +100,8 @@ interface Prepared {
 
 const warmMs = 5_000;
 /**
- * The longest wait for the last changes during the pause. Before the pause, the target is at most a second behind.
- * After a longer wait the customer gets the old server back.
+ * The longest wait for the last changes during the pause. Before the pause, the target is usually less than a second
+ * behind. After a longer wait the customer gets the old server back.
  */
 const finalMs = 5_000;
 
@@ -139,10 +140,10 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
 }
 
 /**
- * Copies everything that replication does not transfer, while nobody writes on the old server. For a restore, changes
- * only roles and rights. Afterwards both servers have the same content, and the target has the right roles and rights.
- * Until then no customer can enter the target. `onPart` is called after each part. Throws UpgradeError `not_caught_up`,
- * `rights_differ`.
+ * Waits for the last changes and copies everything that replication does not transfer, while nobody writes on the old
+ * server. Afterwards both servers have the same content, roles and rights. For a restore, only roles and rights are
+ * transferred. Until then no customer can enter the target. `onPart` is called after each part. Throws UpgradeError
+ * `not_caught_up`, `rights_differ`.
  */
 export async function bringLevel(
   stage: Stage,
@@ -191,8 +192,8 @@ const markSql = `update pg_catalog.pg_constraint set convalidated = true where c
     and coalesce(c.relname, t.typname) = w.owner)`;
 
 /**
- * Reads the validated CHECKs of the old database, including those of inheriting tables. The new database gets them
- * without a check of its rows.
+ * Reads the validated CHECKs of the old database that call functions of the customer, and the CHECKs of the same names,
+ * such as those of inheriting tables. The new database gets them without a check of its rows.
  */
 async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
   const reader = await stage.reader('old');

@@ -18,7 +18,10 @@ import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';
 import { copySchema } from './copy/copy-schema';
 
-/** Returns a column, an index and a CHECK whose functions claim to be immutable but depend on a setting. */
+/**
+ * Returns statements for functions that claim to be immutable but depend on a setting. A column, an index and a CHECK
+ * of `rowsSql` call them.
+ */
 const contentOf = (database: string): string[] => [
   'create text search configuration public.words (copy = pg_catalog.german)',
   `create function words(text) returns tsvector language sql immutable as $$ select to_tsvector($1) $$;

@@ -21,8 +21,8 @@ import { lockOut } from './lock-out';
 import { Stage, withDatabase } from './session';
 
 /*
- * A customer's database whose code records the role that runs it, and tries to become more powerful. Its records are
- * lines in the server's log, which only a superuser can write, and rows, where the code may write them.
+ * A customer's database whose code tries to become more powerful, and records the role that runs it. The records are
+ * rows of the table `seen`. Where the code may not write, there is no record.
  */
 
 let servers: TwoServers;
@@ -32,8 +32,8 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 /**
- * Returns the attack. It makes the customer a superuser if the acting role has that right, and records the role in
- * `seen`.
+ * The statements of the attack. The function `spring` makes the customer a superuser if the acting role has that right,
+ * and records the role in `seen`.
  */
 const trap = `
 create table seen (who text, session text, how text);

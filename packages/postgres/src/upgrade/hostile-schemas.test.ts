@@ -80,7 +80,10 @@ async function takeNotes(): Promise<{ sprung: Sprung[]; text: string }> {
   return { sprung: [...text.matchAll(trapLine)].map(([, note]) => sprungSchema.parse(JSON.parse(note ?? ''))), text };
 }
 
-/** Returns acting roles that are neither the customer nor limited to acting as the customer. */
+/**
+ * Returns the records in which a role is powerful, or is neither the customer nor a loader, which can act only as the
+ * customer.
+ */
 function strangersIn(seen: readonly Sprung[], owner: string): Sprung[] {
   const isExpected = (role: string): boolean =>
     role === owner || role === `${owner}_copy` || /^ld_[0-9a-f]{24}$/.test(role);
@@ -157,7 +160,10 @@ async function* watched(sections: AsyncIterable<Section>, seen: { secret: boolea
   }
 }
 
-/** Backs the database up, restores it into a second database as an agent does, and drops the second one. */
+/**
+ * Backs the database up, restores it into a second database as an agent does, and drops the second one. With
+ * `isDrained`, the backup is only read.
+ */
 async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boolean): Promise<void> {
   const copy = `${name}_copy`;
   const { adminUrl } = servers.old;

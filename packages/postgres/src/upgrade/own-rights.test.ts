@@ -73,8 +73,8 @@ test.each(['logical', 'offline'] as const)(
 );
 
 /**
- * Returns the statements of a role that loses rights later. Objects of `app` refer to objects of `name`, and each owns
- * a part of the other's table.
+ * Returns the statements of a role that loses rights later. Objects of `app` refer to objects of `name`, and `name`
+ * owns a partition of a table of `app`.
  */
 const lostRights = (name: string, app: string): string[] => [
   `create role ${app}; grant create on schema public to ${app}; grant ${app} to ${name} with set true, inherit true`,
@@ -121,7 +121,7 @@ test.each(['logical', 'offline'] as const)(
 const denying = `create or replace function plead(int) returns int language plpgsql immutable as $$ begin
   if has_table_privilege('public.secrets', 'select') then raise 'the secrets are mine'; end if;
   raise insufficient_privilege; end $$`;
-/** Objects for which Postgres calls a function when it creates the schema. */
+/** Objects for which Postgres calls a function when the upgrade creates them. */
 const pleas = {
   'a generated column': ['create table zeal (id int, double int generated always as (plead(1) + id) stored)'],
   'a partition key': ['create table zeal (id int) partition by range ((plead(1) + id))'],

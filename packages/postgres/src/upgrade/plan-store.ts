@@ -99,7 +99,6 @@ export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
   for (const { owner } of await readLeft(stage, part)) if (owner !== null) await stage.loader(owner);
 }
 
-/** A failed statement with its error. */
 export interface FailedStatement {
   part: Part;
   /** The SQL without pg_dump's comments. */
@@ -260,7 +259,10 @@ async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refuse
   return lent.length > 0;
 }
 
-/** The giver's session for lending. It is separate, because the giver may run a statement at the same time. */
+/**
+ * The first lane for lending. Rights are lent in a session of their own, because the giver's other sessions may run a
+ * statement at the same time.
+ */
 const lendingLane = 100;
 
 async function insertLast(stage: Stage, keeper: pg.Client, { sql, owner }: PlannedStatement): Promise<void> {

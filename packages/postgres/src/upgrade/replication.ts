@@ -12,7 +12,8 @@ import { readRows, type Stage, UpgradeError } from './session';
 
 const pollMs = 50;
 /**
- * A subscriber repeats a failed attempt by itself. After more failures than this, the cause is taken to be permanent.
+ * A subscriber repeats a failed attempt by itself. After more failures than this, the stage looks for refused rows and
+ * ends.
  */
 const errorsMax = 20;
 /** The most tables in a statement. */
@@ -97,7 +98,7 @@ export async function subscribe(stage: Stage): Promise<void> {
   const { subscription, publication, slot } = stage.own;
   const keeper = await stage.keeper();
   if (!(await isSubscribed(keeper, stage))) {
-    await dropSlots(stage); // of an interrupted creation
+    await dropSlots(stage); // An interrupted creation may have left slots.
     await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
       slot,
     ]);

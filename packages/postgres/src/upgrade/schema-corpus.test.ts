@@ -16,7 +16,7 @@ import { withDatabase } from './session';
 /** Only the chaos run uses all schemas, because an upgrade takes seconds. */
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 
-/** Since 18, NOT NULL is a constraint with a name. A dump contains a name that is not the default one. */
+/** Since 18, NOT NULL is a constraint with a name. A dump contains the name only if it is not the default one. */
 const notNullName = / CONSTRAINT \S+ NOT NULL/g;
 
 async function presentStatements(adminUrl: string, database: string): Promise<string[]> {

@@ -57,9 +57,8 @@ export class UpgradeError extends Error {
 export interface Move {
   /** The URL of the serving instance. */
   oldUrl: string;
-  /** The URL of the new major's instance. */
+  /** The URL of the instance that is filled. */
   targetUrl: string;
-  /** The name of the customer's database. */
   databaseName: string;
   /** `restore` fills the target from a backup, without content of the old database. */
   path: 'logical' | 'offline' | 'restore';
@@ -164,7 +163,7 @@ export class Stage {
       .client;
   }
 
-  /** Returns a loader's session whose writes fire no trigger. */
+  /** Returns a loader's session whose writes fire no ordinary trigger. */
   async rowsLoader(owner: string, lane = 0): Promise<pg.Client> {
     const { url, login } = await this.loaderLogin('rows loader', owner);
     return (
@@ -193,7 +192,7 @@ export class Stage {
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
-  /** Returns the platform's roles on a server. They keep their rights when customers are locked out. */
+  /** Returns the roles of the move and of this stage on a server. They keep access when customers are locked out. */
   async rolesOf(side: Side): Promise<string[]> {
     const made = await Promise.all(this.logins.values());
     const { publisher, replicator, keeper } = this.own;
@@ -284,7 +283,6 @@ export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T
   }
 }
 
-/** Runs a query and parses its rows. */
 export async function readRows<Row>(
   client: pg.ClientBase,
   schema: z.ZodType<Row>,

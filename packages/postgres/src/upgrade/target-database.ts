@@ -53,8 +53,9 @@ export async function ownDatabase(stage: Stage): Promise<void> {
 }
 
 /**
- * Returns the statements that let customers into a database, with the old database's current grants, limit and
- * settings. They are for the target, or for the old database after {@link lockOut}, and can be repeated.
+ * Returns the statements that let customers into a database, with the old database's present grants and settings and
+ * the given connection limit. They are for the target, or for the old database after {@link lockOut}, and can be
+ * repeated.
  */
 export async function openingStatements(
   old: pg.ClientBase,

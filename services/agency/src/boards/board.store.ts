@@ -161,7 +161,6 @@ export async function lockLabels(tx: Tx, boardId: string, labelIds: readonly str
   return rows.map(({ id }) => id);
 }
 
-/** The ids of the columns that clients may see. */
 export async function findClientColumnIds(tx: Reader, boardId: string): Promise<string[]> {
   const rows = await tx.boardColumn.findMany({ where: { boardId, visibility: 'client' }, select: { id: true } });
   return rows.map(({ id }) => id);

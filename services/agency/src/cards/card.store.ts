@@ -24,7 +24,6 @@ export interface Card {
   labels: BoardLabel[];
 }
 
-/** The position of a card in a column. */
 export interface Place {
   columnId: string;
   position: number;
@@ -81,20 +80,19 @@ export async function listCards(
   return rows.map(toCard);
 }
 
-/** An absent field leaves the card unchanged. */
+/** The fields to change. An absent field keeps its value. */
 export type CardChange = Partial<Pick<Card, 'title' | 'body' | 'visibility' | 'assigneeId' | 'dueAt' | 'coverColour'>>;
 
 export async function changeCard(tx: Tx, cardId: string, change: CardChange, updatedAt: Date): Promise<void> {
   await tx.card.update({ where: { id: cardId }, data: { ...change, updatedAt } });
 }
 
-/** Replaces the card's labels. */
 export async function setLabels(tx: Tx, cardId: string, labelIds: readonly string[]): Promise<void> {
   await tx.cardLabel.deleteMany({ where: { cardId, labelId: { notIn: [...labelIds] } } });
   await tx.cardLabel.createMany({ data: labelIds.map((labelId) => ({ cardId, labelId })), skipDuplicates: true });
 }
 
-/** A locked card with its place. Nobody can move the card while the column is locked. */
+/** A locked card with its place. Nobody can move the card while its column is locked. */
 export interface LockedCard {
   place: Place;
   archivedAt: Date | null;

@@ -3,7 +3,7 @@ import { refusalOf } from '@drydock/service/testing/problem';
 import fc from 'fast-check';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 
-/** An operation of a client on a card. A move or restore also has a target place. */
+/** An operation of a client. A creation uses only `column`, a move uses all fields, and the others use only `card`. */
 type Deed = { kind: 'create' | 'move' | 'archive' | 'restore'; card: number; column: number; position: number };
 
 const clients = 8;

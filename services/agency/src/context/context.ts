@@ -13,7 +13,7 @@ export interface HandlerContext {
 export const boardPath = (boardId: string): string => `/v1/agency/boards/${boardId}`;
 export const cardPath = (boardId: string, cardId: string): string => `${boardPath(boardId)}/cards/${cardId}`;
 
-/** Writes one entry of the audit log in the transaction of the change. `action` is a resource and a verb. */
+/** Writes one entry of the audit log in the transaction of the change. */
 export async function noteChange(
   { database }: HandlerContext,
   tx: Tx,

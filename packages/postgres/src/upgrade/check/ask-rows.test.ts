@@ -56,8 +56,8 @@ test('the statement of a finding succeeds once the rows are mended, and the stat
 });
 
 /**
- * Returns statements for a table with a row and an index that uses a function of the customer. The function gets this
- * body after the row was inserted.
+ * Returns statements for a table with a row and an index that uses a function of the customer. The function gets `body`
+ * after the row was inserted.
  */
 const byCode = (name: string, body: string, declared = ''): string[] => {
   const code = (text: string): string =>

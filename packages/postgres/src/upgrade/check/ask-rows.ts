@@ -100,7 +100,7 @@ const tagOf = (databaseName: string, toMajor: number): string => `rows ${databas
 
 interface Answer {
   object: string;
-  /** The reason for which the upgrade would fail. Without this and `unknown`, the rows are valid. */
+  /** The reason for which the upgrade would fail. If `refused` and `unknown` are absent, the rows are valid. */
   refused?: string;
   /** The reason for which there is no answer. */
   unknown?: string;
@@ -132,7 +132,7 @@ interface AskContext {
   signal: AbortSignal | undefined;
 }
 
-/** Asks questions. Each owner has a login, and each question has a session. */
+/** Asks questions. There is one login for each owner, and a new session for each question. */
 class Asker {
   private readonly context: AskContext;
   private readonly logins = new Map<string, TransferLogin>();
@@ -141,7 +141,7 @@ class Asker {
     this.context = context;
   }
 
-  /** Asks a question. It throws only if the whole request is aborted. */
+  /** Asks a question. An error of the question becomes an unknown answer. Throws if the whole request is aborted. */
   async ask(question: RowQuestion, ms: number): Promise<Answer> {
     const { role } = question;
     if (role === null) return unknown(question, 'its owner is no role of the database');
@@ -230,7 +230,10 @@ function reasonOf(error: unknown): string {
   return text.length > reasonMax ? `${text.slice(0, reasonMax)}…` : text;
 }
 
-/** Returns a finding for each refusal. Unchecked objects with the same reason share a finding, which names them. */
+/**
+ * Returns a finding for each refusal, at most `findingsMax`. Unchecked objects with the same reason share a finding,
+ * which names them.
+ */
 function findingsOf(answers: readonly Answer[]): Finding[] {
   const refused = answers.flatMap(({ object, refused: why }) =>
     why === undefined ? [] : [`${object} cannot go over: ${why}`],

@@ -106,8 +106,8 @@ const changingSql = (expression: string): string =>
   `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|` +
   `jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
 /**
- * Returns the end of the SQL of {@link changingSql}: or the object calls a function of the customer, which pg_depend
- * lists. It does not list Postgres' own functions, so those are searched in the expression's text.
+ * Returns the end of the SQL of {@link changingSql}. It also selects objects that call a function of the customer.
+ * pg_depend lists such calls, but no calls of Postgres' own functions. {@link changingSql} finds those in the text.
  */
 const callsSql = (catalogue: string, id: string): string =>
   ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass ` +
@@ -156,7 +156,7 @@ export const checkUpgrade = (request: PrecheckRequest): Promise<UpgradeReport> =
   );
 
 export interface ReaderRequest extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'signal'> {
-  /** A name for the check's roles. Leftover roles with the same name are dropped. */
+  /** The comment of the check's roles. Leftover roles with the same comment are dropped. */
   tag: string;
 }
 

@@ -59,8 +59,8 @@ const isOwnTable = (kind: string): string => `c.relkind = '${kind}' and c.relper
     select n.oid from pg_catalog.pg_namespace n where n.nspname !~ '^pg_' and n.nspname <> 'information_schema')`;
 
 /**
- * SQL for the role that asks for the owner `o`, a row of pg_roles. Nobody can act as pg_database_owner, so the
- * database's owner asks instead, who has the same rights.
+ * SQL for the role that asks about the objects of the owner `o`, a row of pg_roles. Nobody can act as
+ * pg_database_owner, so the database's owner, who has the same rights, asks instead.
  */
 const roleSql = `(select case when s.rolsuper or s.rolname ~ '^pg_' then null else s.rolname end
     from pg_catalog.pg_roles s
@@ -158,7 +158,10 @@ export async function readQuestions(reader: pg.ClientBase): Promise<RowQuestion[
   return questions.sort((one, other) => one.pages - other.pages);
 }
 
-/** Asks whether a generated column can be computed. Without NOT NULL, `< 0` is never true: the query only computes. */
+/**
+ * Asks whether a generated column can be computed. If the column may be null, the condition is `< 0`, which is never
+ * true. The query then only computes the values.
+ */
 function askColumn({
   role,
   pages,

@@ -18,8 +18,8 @@ export interface Comparison {
 /**
  * Stage: compares rows, large objects and sequences of the frozen old database with the new one. Values that Postgres
  * computes are compared separately, in `recomputed`. `snapshotId` names a snapshot of the new database from the
- * cutover. It is null if the snapshot was lost. A difference may then come from a later write, and the outcome is
- * `undecided`.
+ * cutover. It is null if the snapshot was lost. Different rows or large objects may then come from a later write, and
+ * the outcome is `undecided` unless a sequence is behind.
  */
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
   return withStage(move, async (stage) => {
@@ -59,7 +59,8 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
 }
 
 /**
- * Joins the partitions of a hash-partitioned table, because a row may belong to another partition in the new database.
+ * Treats the partitions of a hash-partitioned table as one table, because a row may belong to another partition in the
+ * new database.
  */
 function wholeTables(tables: readonly CustomerTable[]): WholeTable[] {
   const whole = new Map<string, WholeTable>();
@@ -82,8 +83,8 @@ async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Prom
 }
 
 /**
- * Returns sequences of the new database that are behind the old ones. Sequences are not part of the snapshot, so a new
- * one may be ahead. A sequence that counts down or cycles only has to exist.
+ * Returns sequences of the new database that are behind the old ones. The snapshot does not cover sequences, so those
+ * of the new database may be ahead. A sequence that counts down or cycles only has to exist.
  */
 async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {
   const names = await sequenceNames(old);

@@ -77,7 +77,7 @@ export async function widenIdentities(stage: Stage): Promise<void> {
   }
 }
 
-/** Reverses {@link widenIdentities}. The records must exist. */
+/** Reverses {@link widenIdentities}. The table `replica_identity` must exist. */
 export async function restoreIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();

@@ -63,7 +63,7 @@ const listSettings = new Set([
   'unix_socket_directories',
 ]);
 
-/** Quotes each name of a list as Postgres stores it. */
+/** Returns SQL for a list in the form in which Postgres stores it, with each name quoted by itself. */
 export function quoteList(value: string): string {
   const elements = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,"]+?))\s*(?:,|$)/g)].map(
     ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? '',
@@ -85,7 +85,7 @@ async function readRoles(client: pg.ClientBase, databaseName: string): Promise<R
   };
 }
 
-/** A statement whose text contains no password. */
+/** A statement, or a change of a password, which must not be in the text of a statement. */
 interface Step {
   sql: string;
   password?: { verb: 'create' | 'alter'; role: string; options: string; password: string };
@@ -160,7 +160,7 @@ function settingStatements(wanted: readonly Setting[], there: readonly Setting[]
   ];
 }
 
-/** Returns the database's settings for all roles. */
+/** Returns the statements that set the database's settings for all roles. */
 export async function databaseSettingStatements(client: pg.ClientBase, databaseName: string): Promise<string[]> {
   const settings = await readRows(client, settingSchema, settingsSql, [databaseName]);
   return settings.filter(({ role }) => role === null).map((entry) => setStatement(entry, databaseName));
@@ -168,13 +168,13 @@ export async function databaseSettingStatements(client: pg.ClientBase, databaseN
 
 interface SyncOptions {
   /**
-   * False for no memberships on the target. Owners can then be lent each other's rights, which is a membership too, and
-   * Postgres refuses cyclic ones. Default: true.
+   * False for no memberships on the target. Owners can then be lent each other's rights: a lent right is a membership
+   * too, and Postgres refuses cyclic memberships. Default: true.
    */
   withMemberships?: boolean;
   /**
-   * True to drop roles that are missing on the old server. Otherwise they stay without any right, because a backup's
-   * policies may name them. Default: true.
+   * True to drop roles that are missing on the old server. Otherwise they stay without login, attributes and
+   * memberships, because a backup's policies may name them. Default: true.
    */
   dropsGone?: boolean;
   /**

@@ -16,8 +16,7 @@ export interface PlannedStatement {
 }
 
 /**
- * A schema in the order of its creation. Positions are the same whenever a dump is read, so that a run after a crash
- * can continue.
+ * A schema in the order of its creation. The plan is stored on the target, so that a run after a crash can continue.
  */
 export interface SchemaPlan {
   /** The schemas, still empty. */
@@ -81,8 +80,8 @@ export interface SchemaOwners {
 }
 
 /**
- * Reads the old database's schema with owners and grants. DDL must be refused meanwhile. Throws TransferError
- * `dump_failed`.
+ * Reads the old database's schema with owners and grants. Concurrent DDL can make it fail, so an upgrade refuses DDL
+ * first. Throws TransferError `dump_failed`.
  */
 export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const url = await stage.readerUrl('old');
@@ -107,7 +106,7 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const read = (sql: string): OwnedStatement[] =>
     readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
-  // After the rows, pg_dump creates the CHECKs that are not validated. So they need no special order.
+  // pg_dump itself writes the CHECKs that are not validated after the rows. So they need no special order.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
   return {
     ...plan,
