@@ -23,8 +23,8 @@ interface HeldLease {
 
 /**
  * Renews the lease after each third of its duration until `release` is called. The lease is lost if Postgres says so,
- * or if it has run out while renewals failed. It is counted by the monotonic clock, from the moment before the last
- * successful renewal was sent. So this process never holds it longer than Postgres does.
+ * or if it has run out while renewals failed. This process counts from the moment before it sent the last successful
+ * renewal, by the monotonic clock. So its end of the lease is never later than Postgres's.
  */
 export function keepLease(
   sql: Sql,
@@ -45,8 +45,8 @@ export function keepLease(
   const renew = async (): Promise<void> => {
     const sentAtMs = performance.now();
     if (sentAtMs > endsAtMs) {
-      // The process was frozen or disconnected. Only Postgres knows whether another worker has the workflow, so the
-      // next renewal that reaches Postgres decides.
+      // The process was frozen or disconnected. Only Postgres knows whether another worker has the workflow, so this
+      // renewal decides.
       options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
     }
     try {
@@ -124,7 +124,6 @@ export const runOf = (claim: Claim, input: unknown): WorkflowRun<unknown> => ({
 
 export const rowOf = (claim: Claim, step: string): StepRow | undefined => claim.steps.find((row) => row.name === step);
 
-/** The least pause between two writes of the progress, in milliseconds. */
 const progressPauseMs = 500;
 
 export function stepContext<Context, Tx>(

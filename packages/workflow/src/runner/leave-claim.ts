@@ -70,8 +70,8 @@ export const isOutOfReach = <Context, Tx>(
 
 /**
  * Raises the fences when a target has refused one. The next claim then has a higher fence than any target can have
- * seen, even if the database was restored while workers ran. A worker that has lost its claim may come here too. That
- * is harmless, because the database refuses its next write.
+ * seen, even if the database was restored while workers ran. If the fence was refused because the worker has lost its
+ * claim, raising does no harm, and the database refuses the worker's next write.
  */
 export async function outnumberHosts<Context, Tx>(
   { runner }: Pick<Execution<Context, Tx>, 'runner'>,

@@ -52,7 +52,7 @@ export interface Claim extends ClaimKey {
   delay_seconds: number;
   /** Seconds from the acceptance of the workflow to the claim. */
   age_seconds: number;
-  /** Seconds since the undo began or staff last retried the undo. 0 if the workflow is not being undone. */
+  /** Seconds since the undo began or staff last retried the undo. Of use only while the workflow is being undone. */
   undoing_seconds: number;
   steps: StepRow[];
 }
@@ -73,7 +73,6 @@ export interface Release {
   failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };
 }
 
-/** The row of an accepted workflow. */
 export interface NewWorkflow {
   id: string;
   kind: string;

@@ -49,8 +49,9 @@ export type WorkflowStarted =
   | { started: false; workflowId: string; status: UnfinishedWorkflow['status'] };
 
 /**
- * Accepts a workflow in the caller's transaction. If another unfinished workflow has locked the resource, returns that
- * one. Nothing runs before the caller commits; then the caller enqueues a job. Throws a ZodError for an invalid value.
+ * Accepts a workflow in the caller's transaction. If another unfinished workflow has locked the resource, returns the
+ * id of that workflow. Nothing runs before the caller commits. After the commit the caller may enqueue a job. Throws a
+ * ZodError for an invalid value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
@@ -73,7 +74,7 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   throw new Error(`no workflow could be started for ${row.resourceKey}, and none is in the way`);
 }
 
-/** The unfinished workflow that has locked the resource; a unique index allows only one. Null if it is free. */
+/** The unfinished workflow that has locked the resource; a unique index allows only one. Null if there is none. */
 export async function findUnfinished(sql: Sql, resourceKey: string): Promise<UnfinishedWorkflow | null> {
   const [holder] = await sql.query<UnfinishedWorkflow>(holderSql, [resourceKey]);
   return holder ?? null;
