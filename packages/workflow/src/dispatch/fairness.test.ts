@@ -137,8 +137,8 @@ it('one organisation alone gets half of the slots, and each later one half of th
   };
   expect(['a', 'b', 'c', 'd', 'e'].map(taken)).toEqual([4, 2, 1, 1, 0]);
   expect(slots.full().sort()).toEqual(['a', 'b', 'c', 'd']);
-  // Organisation `a` has more than its share now. So the slot stays free for a newcomer, and the waiting job of `a` keeps
-  // waiting.
+  // Organisation `a` has more than its share now. So the slot stays free for a newcomer, and the waiting job of `a` is
+  // not started.
   expect(slots.next('a')).toBeUndefined();
   expect(slots.take(job('f'))).toBe('taken');
 });
