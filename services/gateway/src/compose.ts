@@ -30,7 +30,6 @@ export interface GatewayLimits extends NewCallLimits {
   inFlightMax: number;
   /** The most calls that wait because their caller's share is used up. */
   waitingMax: number;
-  /** How long each of these calls may wait. */
   waitMs: number;
   /** The most bodies that are received at the same time. Each takes at most 100 kB of memory. */
   bodiesMax: number;
@@ -50,7 +49,7 @@ export interface GatewayLimits extends NewCallLimits {
   upstream: UpstreamLimits;
 }
 
-/** The number of simultaneous calls that keeps a service and its ten connections busy. */
+/** The number of simultaneous calls that keeps a service and its ten connections to Postgres busy. */
 const burstMax = 16;
 
 export const gatewayLimits: GatewayLimits = {
@@ -95,7 +94,6 @@ export interface GatewayOptions {
   traces?: RequestTraces;
 }
 
-/** Builds the gateway. Every part is constructed here. */
 export function composeGateway({
   config,
   log,

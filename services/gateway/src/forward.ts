@@ -187,7 +187,6 @@ export interface Relay {
   options: Dispatcher.DispatchOptions;
   exchange: Exchange;
   closing: AbortSignal;
-  /** Aborted when the gateway has drained. */
   drained: AbortSignal;
   /**
    * Whether the answer is an event stream. Then its head is sent before its first event, and it ends when the gateway

@@ -102,8 +102,8 @@ type ComeBack = (holder: string) => number;
  * Spreads the repetitions of refused calls. The refused calls of a holder are told to come back one after another,
  * `perSecond` of them in each second, and none later than after 30 s. If every client were told to wait for one second,
  * ten thousand clients would call again and be refused every second. Refusing them would cost the gateway as much as
- * answering them. Holders are verified organisations, so nobody can make many. A holder is forgotten within a minute
- * after its last repetition is due.
+ * answering them. Holders are verified organisations, so nobody can make many. Holders whose last repetition is due are
+ * forgotten from time to time.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
   /** The time at which each holder's last refused call may be repeated. */

@@ -159,7 +159,6 @@ export async function guidePage(name: string): Promise<Page> {
   return make();
 }
 
-/** The page that lists all guides. */
 export const guideIndexPage = keptOnce(() => {
   const entries = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}"><b>${title}</b><span>${about}</span></a></li>`,
