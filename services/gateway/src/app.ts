@@ -19,8 +19,8 @@ export interface AppKit {
   handle: Handle;
   checks: { needed: ReadyChecks; informative: ReadyChecks };
   /**
-   * Limits the documents that are being sent to one address, so that a client that requests many and reads none delays
-   * only itself.
+   * Limits the documents that are being sent, in all and to one address, so that a client that requests many and reads
+   * none delays only itself.
    */
   pages: Shares;
   log: Log;

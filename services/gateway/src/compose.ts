@@ -81,7 +81,7 @@ export interface Gateway {
    * running requests and closes everything.
    */
   close(): Promise<void>;
-  /** The number of requests that are being answered now. */
+  /** The number of calls that take a place now. Event streams and pages take none. */
   readonly inFlight: number;
 }
 

@@ -13,7 +13,7 @@ export interface Exchange {
   response: ServerResponse;
   requestId: string;
   startedMs: number;
-  /** Undefined while telemetry is off, and for requests that are no calls of the API. */
+  /** Undefined while telemetry is off, and for pages. */
   trace: RequestTrace | undefined;
   /** The endpoint's label once it is known, by which logs are grouped. */
   route: string;

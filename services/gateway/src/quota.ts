@@ -154,7 +154,7 @@ interface Batch {
   waiting: Array<{ resolve(count: WindowCount): void; reject(error: unknown): void }>;
 }
 
-/** Asks Redis about a holder's window, and counts one call in it or only reads it. Resolves with the window then. */
+/** Counts one call in a holder's window in Redis, or only reads the window. Resolves with its state right then. */
 type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**

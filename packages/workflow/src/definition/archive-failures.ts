@@ -57,7 +57,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   missing: ofArchive('backup_missing', 'copy_missing'),
   limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
   unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },
-  // The customer's storage refuses.
+  // The customer's storage cannot be used.
   endpoint_refused: ofAll('offsite_endpoint_refused', nobody),
   credentials_rejected: ofAll('offsite_credentials_rejected', nobody),
   bucket_unusable: ofAll('offsite_bucket_unusable', nobody),

@@ -235,9 +235,9 @@ const noId = '00000000-0000-7000-8000-000000000000';
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * The two queues of a service. `interactive` is for short work that somebody waits for, such as work with a `start_by`.
- * It has separate slots, so that long restores do not delay the restart of an application. The sweep uses `interactive`
- * only for a workflow with a `start_by` that has not begun, and `default` for all others.
+ * The two queues of a service. `interactive` is for short work that somebody waits for. It has separate slots, so that
+ * long restores do not delay the restart of an application. The sweep uses `interactive` only for a workflow that has
+ * not begun and is cancelled at its `start_by`, and `default` for all others.
  */
 export type QueueKind = 'default' | 'interactive';
 

@@ -66,5 +66,5 @@ export function createSlots(total: number): Slots {
   };
 }
 
-/** The number of slots in all with which a single organisation gets `count`. */
+/** The total number of slots of which a single organisation gets `count`. */
 export const slotsFor = (count: number): number => 2 * count;

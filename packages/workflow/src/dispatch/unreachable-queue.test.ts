@@ -81,7 +81,7 @@ it('a worker and an API that start while Postgres does not answer, work once it 
   }
   await away();
   proxy.faults.isBlackhole = false;
-  // A few warnings a second are fine. A loop without pauses would log a thousand.
+  // A few warnings a second are fine. A loop without pauses would log far more.
   expect(warnings.length).toBeLessThan(60 + (performance.now() - startedMs) / 200);
 });
 

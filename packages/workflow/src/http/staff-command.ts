@@ -25,7 +25,7 @@ interface Parked extends WorkflowRow {
 /**
  * Runs the command by which staff handle the workflows that wait for them. The command works directly on the service's
  * database and covers all organisations, which no API key may do. `leaves` describes for each kind of workflow the
- * resource that an abandoned workflow leaves behind.
+ * state in which an abandoned workflow leaves its resource.
  */
 export function runStaffCommand(
   service: string,

@@ -195,7 +195,7 @@ export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx
 
 /**
  * Ends a workflow as failed and unlocks its resource as it is. `leaves` describes for each kind of workflow the state
- * of the resource then. The answer shows the description.
+ * in which an abandoned workflow leaves its resource. The answer shows the description.
  */
 export const abandonWorkflow = <Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,

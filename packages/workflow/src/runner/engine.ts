@@ -41,7 +41,7 @@ export interface EngineOptions<Context, Tx> {
   /** The same for workflows that a request waits for. They have separate slots. Default 2. */
   interactiveConcurrency?: number;
   log: Log;
-  /** Wakes sweeps at once. Without a listener, sweeps run only every `sweepMs`. */
+  /** Wakes a sweep when any process announces due work. Without a listener, this work waits for the next sweep. */
   listener?: WorkflowListener;
   /** The number of successive workers that may die during one workflow before it waits for staff. Default 5. */
   crashesMax?: number;

@@ -23,8 +23,8 @@ interface HeldLease {
 
 /**
  * Renews the lease after each third of its duration until `release` is called. The lease is lost if Postgres says so,
- * or if it has run out while renewals failed. This process counts from the moment before it sent the last successful
- * renewal, by the monotonic clock. So its end of the lease is never later than Postgres's.
+ * or if it has run out while renewals failed. Its end is computed on the monotonic clock, from the moment before the
+ * last successful renewal was sent. So this end is never later than the end that Postgres has recorded.
  */
 export function keepLease(
   sql: Sql,
@@ -102,7 +102,7 @@ export interface Execution<Context, Tx> {
   runner: Runner<Context, Tx>;
   definition: WorkflowDefinition<Context, Tx>;
   claim: Claim;
-  /** The time of the claim on the monotonic clock. */
+  /** The time just before the claim, on the monotonic clock. */
   claimedAtMs: number;
   run: WorkflowRun<unknown>;
   lease: HeldLease;
