@@ -123,7 +123,6 @@ function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
   });
 }
 
-/** The policy of answers that load nothing and may not be shown in a frame. */
 const strictPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 function sendPage(exchange: Exchange, page: Page, isClosing: boolean): void {

@@ -34,8 +34,8 @@ export interface GatewayLimits extends NewCallLimits {
   /** The most bodies that are received at the same time. Each takes at most 100 kB of memory. */
   bodiesMax: number;
   /**
-   * The most event streams of one service. The service has the same limit. The gateway refuses further streams itself,
-   * because asking the service costs more than the refusal.
+   * The most event streams of one service. Each process of the service has the same limit. The gateway refuses further
+   * streams itself, because asking the service costs more than the refusal.
    */
   streamsMax: number;
   /** The most connections, idle ones included. One address may have at most half of them. */
@@ -73,7 +73,6 @@ export const gatewayLimits: GatewayLimits = {
 
 export interface Gateway {
   server: Server;
-  /** Port 0 takes a free port. */
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
   /**
    * Ends streams and keeps answering for `drainMs`, each answer with `Connection: close`, so that clients leave by

@@ -7,7 +7,6 @@ import { answerOfProblem, problemOfError } from '@drydock/service/http';
 import type { RequestTrace } from '@drydock/service/telemetry';
 import { type Quotas, quotaHeaders } from './quota';
 
-/** A request and its answer. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;

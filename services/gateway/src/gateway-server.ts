@@ -51,7 +51,7 @@ function refuseUnparsed(
 }
 
 /**
- * The time without traffic after which a connection is closed. It exceeds the 15 s between the beats of an event
+ * The time without traffic after which a connection is closed. It exceeds the 15 s between the heartbeats of an event
  * stream.
  */
 const idleMs = 75_000;

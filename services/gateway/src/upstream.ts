@@ -175,7 +175,7 @@ export interface UpstreamLimits {
   headersMs: number;
   /** The most milliseconds between two pieces of a body. */
   bodyMs: number;
-  /** The most milliseconds between two events of a stream. Streams send a beat every 15 s. */
+  /** The most milliseconds without data on a stream. Streams send a heartbeat every 15 s. */
   streamMs: number;
   /**
    * The number of connections is at least the number of places. With fewer connections, requests would queue in
@@ -213,7 +213,6 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** Retry-After for callers of an unreachable service. */
 const retryAfterSeconds = 5;
 
 export const unavailable = (

@@ -246,7 +246,6 @@ export interface Log {
   error: Write;
 }
 
-/** The same log with `fields` in every line. */
 export function logWith(log: Log, fields: object): Log {
   const write =
     (level: keyof Log): Write =>

@@ -17,7 +17,7 @@ export interface DueQuery {
   enqueueAgainSeconds: number;
   /** Whether the queue is empty. If it is, an enqueued workflow without a claim has probably lost its job. */
   queueEmpty: boolean;
-  /** The organisations that already use all of their slots in this worker. A job for them would be declined. */
+  /** The organisations that already use all of their slots in this worker. A job for them would have to wait. */
   fullOrgs: readonly string[];
   /** The organisation at which the query begins, in the order of their ids. */
   fromOrg: string;
@@ -119,8 +119,8 @@ const takeDueSql = `
       ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
 
 /**
- * Whether a schedule is due, and whether any workflow is queued or running. If both are false, the sweep looks for no
- * work.
+ * Whether a schedule is due (or its last run is in the future), and whether any workflow is queued or running. If both
+ * are false, the sweep looks for no work.
  */
 export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workflows: boolean }> {
   const [found] = await sql.query<{ schedules: boolean; workflows: boolean }>(lookSql);

@@ -181,7 +181,6 @@ export interface WorkerQueue extends SweptQueue {
    * enqueue.
    */
   startWorker(handle: (job: WorkflowJob, slots: Slots) => Promise<RunEnd>, refill: () => void): void;
-  /** Takes no more jobs and waits for the running jobs. */
   close(): Promise<void>;
 }
 

@@ -79,11 +79,9 @@ export function keepLease(
 /** The parts of a worker process that all of its workflows share. */
 export interface Runner<Context, Tx> {
   database: Database<Tx>;
-  /** The drivers, stores and clock that every step is given. */
   context: Context;
   definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>;
   leaseSeconds: number;
-  /** The number of successive workers that may die during one workflow before it waits for staff. */
   crashesMax: number;
   outages: Outages;
   log: Log;

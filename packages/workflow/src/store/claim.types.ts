@@ -59,7 +59,6 @@ export interface Claim extends ClaimKey {
 
 export interface ClaimLimits {
   leaseSeconds: number;
-  /** The number of successive workers that may die during a workflow before it waits for staff. */
   crashesMax: number;
   /** The names of the steps of every kind that this worker can run, as JSON. */
   stepNamesByKind: string;

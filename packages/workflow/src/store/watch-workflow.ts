@@ -136,8 +136,7 @@ export interface Pauses {
 }
 
 /**
- * Makes pauses. With a listener, a change of the workflow ends a pause early. Without one, a pause lasts for its whole
- * time.
+ * Makes pauses. With a listener, a change of the workflow ends a pause early. Without a listener, only `signal` does.
  */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;

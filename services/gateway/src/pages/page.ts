@@ -8,7 +8,6 @@ export interface Page {
   text: string | Buffer;
   /** The Content-Security-Policy; without one, `strictPolicy`. */
   contentPolicy?: string;
-  /** The target of a redirect. */
   location?: string;
   /** The compressed forms of a page that is the same for everybody. */
   kept?: { etag: string; br: Buffer; gzip: Buffer };
@@ -87,7 +86,6 @@ export interface Layout {
   body: string;
   /** Further HTML for the head of the page. */
   head?: string;
-  /** The part of the documentation that the page belongs to. */
   part: 'reference' | 'guides' | 'problems';
   contentPolicy?: string;
 }
