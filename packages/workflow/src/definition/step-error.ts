@@ -66,8 +66,8 @@ export const conclude = (
 
 /**
  * Postpones the step: `throw retryLater({ seconds })`. The step runs again after that time, under a new fence, without
- * using up an attempt. A step may be postponed for 24 hours after its first start. A later postponement counts as a
- * failed attempt.
+ * using up an attempt. A step may be postponed for 24 hours after its first start, and for 24 hours after each retry by
+ * staff. A later postponement counts as a failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 

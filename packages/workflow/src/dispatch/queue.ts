@@ -263,8 +263,8 @@ const noSpan: Span<Context> = {
 };
 
 /**
- * Whether a new span would belong to a trace. Probes belong to no trace, and neither do the jobs of workflows that a
- * schedule has started. Such a workflow begins its own trace when it runs.
+ * Whether a new span would belong to a trace. Probes and the jobs of workflows that a schedule has started belong to
+ * none. A scheduled workflow begins its own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);

@@ -22,8 +22,8 @@ export interface DueQuery {
   /** The organisation at which the query begins, in the order of their ids. */
   fromOrg: string;
   /**
-   * Whether each organisation with due work has already got a job in this sweep. Then this query takes several
-   * workflows of an organisation. So does a query that covers all organisations, whatever this flag says.
+   * Whether each organisation with due work has already got a job in this sweep. If so, the query takes several
+   * workflows of an organisation. A query that covers all organisations does so in any case.
    */
   hadTurns: boolean;
 }

@@ -61,8 +61,8 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   });
   const id = row.id ?? uuidv7();
   const stepNames = definition?.steps.map((step) => step.name) ?? [];
-  // A round fails only if the other workflow ends between the two statements. Several rounds fail only if a new
-  // workflow locks and unlocks the resource each time.
+  // A round fails only if the workflow that has locked the resource ends between the two statements. Several rounds
+  // fail only if a new workflow locks and unlocks the resource each time.
   for (let round = 0; round < 5; round += 1) {
     if (await insertWorkflow(sql, { ...row, id }, stepNames)) {
       workflowStarted(row.kind);

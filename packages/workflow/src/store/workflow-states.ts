@@ -188,7 +188,7 @@ const relistSql = `
   )
   SELECT id FROM ours`;
 
-/** Begins a step that neither a claim nor a checkpoint has begun. */
+/** Begins the next step after {@link relistSteps}. Otherwise a claim or a checkpoint begins each step. */
 export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
   writeFenced(sql, claim, beginStepSql, [step]);
 
