@@ -4,8 +4,8 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 const mappedIPv4 = '::ffff:';
 
 /**
- * The unit in which callers without a key are counted: a single IPv4 address, or the /64 of an IPv6 address. A provider
- * gives a /64 to one customer, so one machine could otherwise count as 2^64 callers.
+ * The unit in which clients are counted by address: a single IPv4 address, or the /64 of an IPv6 address. A provider
+ * gives a /64 to one customer, so one machine could otherwise count as 2^64 clients.
  */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined) return '';
@@ -46,9 +46,10 @@ export function isWithin(networks: BlockList, address: string): boolean {
 }
 
 /**
- * The caller's address. It is the socket's address, or the address that a trusted proxy there has added at the right
- * end of X-Forwarded-For. An entry is used only if a trusted proxy has added it, because the client may have sent the
- * others. The result is '' if the address is unknown or the proxy's entry is no address.
+ * The caller's address. It is the socket's address, unless a trusted proxy has that address. A proxy appends the
+ * address of its client to X-Forwarded-For, so the entries are followed from the right as long as they name trusted
+ * proxies. All other entries are ignored, because the client may have sent them. The result is '' if the address is
+ * unknown or a proxy's entry is no address.
  */
 export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | undefined): string {
   let address = socket.remoteAddress ?? '';

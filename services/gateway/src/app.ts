@@ -19,8 +19,8 @@ export interface AppKit {
   handle: Handle;
   checks: { needed: ReadyChecks; informative: ReadyChecks };
   /**
-   * Limits the documents that are being sent to one address, so that a client that requests many and reads none delays
-   * only itself.
+   * Limits the documents that are being sent, in all and to one address, so that a client that requests many and reads
+   * none delays only itself.
    */
   pages: Shares;
   log: Log;
@@ -123,7 +123,6 @@ function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
   });
 }
 
-/** The policy of answers that load nothing and may not be shown in a frame. */
 const strictPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 function sendPage(exchange: Exchange, page: Page, isClosing: boolean): void {

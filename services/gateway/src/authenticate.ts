@@ -72,7 +72,8 @@ interface AuthenticateOptions {
 
 /**
  * Finds the caller of a request. It is synchronous while the last answer of the keys service may be trusted, which is
- * nearly always. Throws (or rejects with) the same 401 for every refusal, and 503 if the keys service cannot be asked.
+ * nearly always. Throws (or rejects with) the same 401 for every refusal, and 503 if the keys service cannot be asked
+ * or too many look-ups run.
  */
 export type Authenticate = (
   request: IncomingMessage,
@@ -102,7 +103,7 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     traceparent: string | undefined,
   ): Promise<KnownKey> => {
     // A key that was accepted the last time is looked up even while its address is throttled. Others who guess keys
-    // from the same address must not lock its owner out.
+    // from the same address must not lock the key's owner out.
     if (cache.last(key)) return ask(key, token, address, traceparent);
     if (throttle.isThrottled(address)) throw unauthenticated('throttled');
     const holders = [address];
@@ -114,8 +115,8 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     }
   };
   /**
-   * The refusal is the same as for a bad key, so that a thief who uses a key from a wrong address does not learn that
-   * it is valid.
+   * Refuses a key from a wrong address with the same answer as a bad key, so that a thief does not learn that the key
+   * is valid.
    */
   const admit = ({ caller, from }: KnownKey, request: IncomingMessage): Caller => {
     if (from !== undefined && !isWithin(from, clientAddress(request, proxies)))

@@ -30,13 +30,12 @@ export interface GatewayLimits extends NewCallLimits {
   inFlightMax: number;
   /** The most calls that wait because their caller's share is used up. */
   waitingMax: number;
-  /** How long each of these calls may wait. */
   waitMs: number;
   /** The most bodies that are received at the same time. Each takes at most 100 kB of memory. */
   bodiesMax: number;
   /**
-   * The most event streams of one service. The service has the same limit. The gateway refuses further streams itself,
-   * because asking the service costs more than the refusal.
+   * The most event streams of one service. Each process of the service has the same limit. The gateway refuses further
+   * streams itself, because asking the service costs more than the refusal.
    */
   streamsMax: number;
   /** The most connections, idle ones included. One address may have at most half of them. */
@@ -50,7 +49,7 @@ export interface GatewayLimits extends NewCallLimits {
   upstream: UpstreamLimits;
 }
 
-/** The number of simultaneous calls that keeps a service and its ten connections busy. */
+/** The number of simultaneous calls that keeps a service and its ten connections to Postgres busy. */
 const burstMax = 16;
 
 export const gatewayLimits: GatewayLimits = {
@@ -74,7 +73,6 @@ export const gatewayLimits: GatewayLimits = {
 
 export interface Gateway {
   server: Server;
-  /** Port 0 takes a free port. */
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
   /**
    * Ends streams and keeps answering for `drainMs`, each answer with `Connection: close`, so that clients leave by
@@ -82,7 +80,7 @@ export interface Gateway {
    * running requests and closes everything.
    */
   close(): Promise<void>;
-  /** The number of requests that are being answered now. */
+  /** The number of calls that take a place now. Event streams and pages take none. */
   readonly inFlight: number;
 }
 
@@ -95,7 +93,6 @@ export interface GatewayOptions {
   traces?: RequestTraces;
 }
 
-/** Builds the gateway. Every part is constructed here. */
 export function composeGateway({
   config,
   log,

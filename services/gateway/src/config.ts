@@ -81,11 +81,9 @@ export interface GatewayConfig {
   drainMs: number;
   logLevel: string;
   serviceName: string;
-  /** The configured services. The keys service is always among them. */
   upstreams: Partial<Record<ServiceName, UpstreamConfig>> & { keys: UpstreamConfig };
   redisUrl: string | undefined;
   rateLimitScale: number;
-  /** Addresses and networks whose X-Forwarded-For is believed. */
   trustedProxies: readonly string[];
 }
 

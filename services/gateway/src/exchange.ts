@@ -7,20 +7,19 @@ import { answerOfProblem, problemOfError } from '@drydock/service/http';
 import type { RequestTrace } from '@drydock/service/telemetry';
 import { type Quotas, quotaHeaders } from './quota';
 
-/** A request and its answer. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
   requestId: string;
   startedMs: number;
-  /** Undefined while telemetry is off, and for requests that are no calls of the API. */
+  /** Undefined while telemetry is off, and for pages. */
   trace: RequestTrace | undefined;
   /** The endpoint's label once it is known, by which logs are grouped. */
   route: string;
   /** The endpoint's path template, by which traces and metrics are grouped. */
   routePath: string | undefined;
   isStream: boolean;
-  /** The quota headers that every answer has, alternating names and values; `headers` has the others. */
+  /** The quota headers, which every answer has, as alternating names and values. `headers` has further headers. */
   quota: readonly string[];
   headers: string[];
   caller: Caller | undefined;
@@ -82,8 +81,8 @@ export function headOf(exchange: Exchange, isClosing: boolean, own: readonly str
 }
 
 /**
- * Whether a part of the body is unread. Node sets `complete` some time after a request has begun, so the headers show
- * whether a request that is answered at once has a body at all.
+ * Whether a part of the body is unread. Node sets `complete` some time after a request has begun, even if the request
+ * has no body. So the headers decide whether there is a body at all.
  */
 const hasUnreadBody = ({ complete, headers }: IncomingMessage): boolean =>
   !complete && (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0');
@@ -117,12 +116,12 @@ function sendProblem(exchange: Exchange, refusal: Problem, isClosing: boolean): 
 }
 
 /**
- * Pages of any origin may call with a key in `Authorization`. The gateway ignores cookies, so a page can do only what
- * its own key allows, and CORS never allows credentials.
+ * The headers that pages of any origin may send. A page can do only what the key in its `Authorization` allows, because
+ * the gateway ignores cookies and its answers never allow credentials.
  */
 const sentHeaders =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id, traceparent';
-/** How long browsers keep the answer: two hours, the longest time that they accept. */
+/** How long browsers keep the answer to a preflight request. Chromium accepts at most these two hours. */
 const keptSeconds = '7200';
 
 /**

@@ -13,11 +13,11 @@ import { type Replica, UnansweredError, type Upstream, unavailable } from './ups
  * signed token, whose size is limited. Each quotation mark takes two characters in the token.
  */
 const searchLengthMax = 2_048;
-/** The limit exceeds a list of a few dozen entity tags of the API. */
+/** The longest If-Match or If-None-Match that is forwarded. A few dozen entity tags of the API fit into it. */
 const entityTagsLengthMax = 1_000;
 /**
- * The limit is longer than any id of an event. A longer Last-Event-ID is not forwarded, because the service refuses
- * requests with large headers.
+ * The longest Last-Event-ID that is forwarded. No id of an event is as long. A longer one is left out, because the
+ * service refuses requests with large headers.
  */
 const eventIdLengthMax = 64;
 
@@ -64,7 +64,7 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
   };
 }
 
-/** A write without an answer may have taken effect, unless it was not even sent. */
+/** The detail of the problem for a write that was sent and got no answer, because it may have taken effect. */
 const explainLostWrite =
   (hasKey: boolean) =>
   (error: unknown): string | undefined =>
@@ -187,7 +187,6 @@ export interface Relay {
   options: Dispatcher.DispatchOptions;
   exchange: Exchange;
   closing: AbortSignal;
-  /** Aborted when the gateway has drained. */
   drained: AbortSignal;
   /**
    * Whether the answer is an event stream. Then its head is sent before its first event, and it ends when the gateway

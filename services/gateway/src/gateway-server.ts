@@ -51,7 +51,7 @@ function refuseUnparsed(
 }
 
 /**
- * The time without traffic after which a connection is closed. It exceeds the 15 s between the beats of an event
+ * The time without traffic after which a connection is closed. It exceeds the 15 s between the heartbeats of an event
  * stream.
  */
 const idleMs = 75_000;
@@ -107,7 +107,8 @@ export function createGatewayServer(
   });
   server.maxHeadersCount = headersMax + 1;
   server.timeout = idleMs;
-  // A connection costs memory and a file descriptor before it sends anything, so it is refused at once.
+  // A connection costs memory and a file descriptor before it sends anything, so one beyond the limit is closed at
+  // once.
   server.prependListener('connection', (socket: Socket) => {
     const holders = [addressGroup(socket.remoteAddress)];
     if (open.take(holders)) socket.once('close', () => open.giveBack(holders));

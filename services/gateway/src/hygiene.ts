@@ -23,9 +23,9 @@ const neverRepeated = new Set([
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Refuses a request that two programs could read differently, before every other check, with 400 `malformed_request`.
- * An unknown header does not matter, because nobody reads it and it is not passed on. Returns the lower-case names of
- * the headers that were sent more than once (usually none).
+ * Refuses a request that two programs could read differently with 400 `malformed_request`, and one with too many
+ * headers with 431, before every other check. An unknown header does not matter, because nobody reads it and it is not
+ * passed on. Returns the lower-case names of the headers that were sent more than once (usually none).
  */
 export function assertClean(request: IncomingMessage): ReadonlySet<string> {
   const { rawHeaders, headers } = request;

@@ -143,7 +143,7 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 
 const nothing = Buffer.alloc(0);
 
-/** Reads the body and checks its type and encoding. The service checks the rest, but does not get these two headers. */
+/** Reads the body and checks its type and encoding, because the service does not get the client's headers for them. */
 async function takeBody(
   { bodies, places }: PipelineKit,
   { request, response }: Exchange,

@@ -102,8 +102,8 @@ type ComeBack = (holder: string) => number;
  * Spreads the repetitions of refused calls. The refused calls of a holder are told to come back one after another,
  * `perSecond` of them in each second, and none later than after 30 s. If every client were told to wait for one second,
  * ten thousand clients would call again and be refused every second. Refusing them would cost the gateway as much as
- * answering them. Holders are verified organisations, so nobody can make many. A holder is forgotten within a minute
- * after its last repetition is due.
+ * answering them. Holders are verified organisations, so nobody can make many. Holders whose last repetition is due are
+ * forgotten from time to time.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
   /** The time at which each holder's last refused call may be repeated. */
@@ -137,7 +137,7 @@ export const createCallerShares = (max: number) => createShares(max, callerShare
 
 interface PlaceLimits extends NewCallLimits {
   placesMax: number;
-  /** Calls that may wait because their own key or organisation uses its whole share. */
+  /** The most calls that may wait because their key or organisation may have no further place. */
   waitingMax: number;
   waitMs: number;
 }
@@ -150,8 +150,8 @@ export interface Place {
 /** Places for requests that are being answered by a service. */
 export interface Places {
   /**
-   * Takes a place. If the organisation uses its whole share, the result is a promise of the share's next free place.
-   * Throws or rejects with 503 `overloaded` if no place is free, if too many calls wait, or after `waitMs`.
+   * Takes a place. If the caller's key or organisation may have no further place now, the result is a promise of the
+   * next one. Throws or rejects with 503 `overloaded` if no place is free, if too many calls wait, or after `waitMs`.
    */
   take(caller: Caller): Place | Promise<Place>;
   /** The refusal of a call whose caller uses its whole share, for example of places or of bodies. */

@@ -42,7 +42,7 @@ interface QuotaUse {
   resetSeconds: number;
 }
 
-/** A window without any count: for unknown callers, and for calls without a quota. */
+/** The state of a window in which nothing is counted. An answer shows it if its request was not counted. */
 const untouched = ({ requestsMax, windowSeconds: resetSeconds }: Quota): QuotaUse => ({
   isExceeded: false,
   remaining: requestsMax,
@@ -154,7 +154,7 @@ interface Batch {
   waiting: Array<{ resolve(count: WindowCount): void; reject(error: unknown): void }>;
 }
 
-/** Counts one call. Resolves with the window as it was right after this call was counted. */
+/** Counts one call in a holder's window in Redis, or only reads the window. Resolves with its state right then. */
 type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**
@@ -206,7 +206,7 @@ interface Window {
   endsMs: number;
 }
 
-/** Whole milliseconds: with a fraction, a minute's window would show 61 s in the header. */
+/** The monotonic clock in whole milliseconds. With a fraction, a window of a minute could show 61 s in the header. */
 const wholeMs = (): number => Math.floor(performance.now());
 
 /** With `amount` 0 it reads the window and counts nothing. */

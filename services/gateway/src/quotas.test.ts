@@ -82,7 +82,7 @@ describe('quotas without Redis', () => {
   });
 });
 
-/** Tells whether all gateways count a key in the same window. Each request then leaves a different remainder. */
+/** Tells whether all gateways count a key in the same window. If they do, each answer shows a different remainder. */
 const countTogether = async (urls: readonly string[], key: TestKey): Promise<boolean> => {
   const left = await Promise.all(
     urls.map(async (url) => Number(/r=(\d+)/.exec((await get(url, key)).headers.get('ratelimit') ?? '')?.[1])),

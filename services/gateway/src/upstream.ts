@@ -87,10 +87,6 @@ interface Replicas {
 function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;
-  /**
-   * The replicas in the order in which they are tried. The first replica changes with each call, and replicas that
-   * failed lately come last.
-   */
   const inOrder = (): readonly Replica[] => {
     if (replicas.length === 1) return [...replicas, ...replicas];
     turn = (turn + 1) % replicas.length;
@@ -144,7 +140,7 @@ export async function requestOf(
   }
 }
 
-/** Asks a replica whether it is ready. Otherwise it gets no customer's request while another replica is ready. */
+/** Asks a replica whether it is ready. A replica that is not ready gets no request while another replica is ready. */
 async function probeReplica(replica: Replica): Promise<void> {
   try {
     const { status } = await requestOf(replica, {
@@ -179,7 +175,7 @@ export interface UpstreamLimits {
   headersMs: number;
   /** The most milliseconds between two pieces of a body. */
   bodyMs: number;
-  /** The most milliseconds between two events of a stream. Streams send a beat every 15 s. */
+  /** The most milliseconds without data on a stream. Streams send a heartbeat every 15 s. */
   streamMs: number;
   /**
    * The number of connections is at least the number of places. With fewer connections, requests would queue in
@@ -210,14 +206,13 @@ export interface Upstream {
   key: KeyObject;
   limits: UpstreamLimits;
   /**
-   * Runs a call unless the circuit breaker is open. Every error without an answer becomes 503 `dependency_unavailable`;
-   * problems pass unchanged. `explain` gives the detail for an error for which the usual detail would not be true.
+   * Runs a call unless the circuit breaker is open. A problem is thrown unchanged, and every other error becomes 503
+   * `dependency_unavailable`. `explain` gives the detail for an error for which the usual detail would not be true.
    */
   guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
   close(): Promise<void>;
 }
 
-/** Retry-After for callers of an unreachable service. */
 const retryAfterSeconds = 5;
 
 export const unavailable = (

@@ -41,7 +41,7 @@ export interface VerificationCache<Answer> {
   verify(key: string, token: string, traceparent?: string): Promise<Answer>;
 }
 
-/** The caller passes a hash of the token as the key, so that no token is kept. */
+/** Makes a cache of verifications. `key` is a hash of the token, so that no token is kept. */
 export function createVerificationCache<Answer>(options: VerificationCacheOptions<Answer>): VerificationCache<Answer> {
   const { ask, nowMs = () => performance.now(), trustMs = 1_000, entriesMax = 10_000 } = options;
   const entries = new Map<string, Entry<Answer>>();

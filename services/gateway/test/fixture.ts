@@ -55,7 +55,7 @@ export interface TestService {
   seen: SeenRequest[];
   /** The tokens that the gateway has asked the keys service about. */
   lookUps: string[];
-  /** The number of requests that have arrived, verified or not. */
+  /** The number of requests that have arrived, verified or not. Probes are not among them. */
   arrived: number;
   /** The number of requests for /readyz. `answersProbes` says whether they are answered. */
   probes: number;
@@ -174,7 +174,6 @@ export interface Bench {
   port: number;
   keys: TestService;
   hosting: TestService;
-  /** All services, by name. */
   services: Readonly<Record<string, TestService>>;
   register(given?: Partial<TestKey>): TestKey;
   revoke(key: TestKey): void;

@@ -21,7 +21,7 @@ export interface BootstrapRequest {
   now: Date;
 }
 
-/** The actor of the bootstrap. It is Drydock itself, because nobody has a key yet. */
+/** The actor in the audit log. It has no key, because the bootstrap is not a call of the API. */
 const operator = { keyId: null, mode: 'live' } as const;
 
 /**

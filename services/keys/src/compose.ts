@@ -72,8 +72,8 @@ export function composeApi(
 }
 
 /**
- * The process that sends webhooks. No other process calls customers' addresses, so a slow receiver cannot delay the
- * verification of keys.
+ * The process that sends webhooks. It is not the API's process, so that a slow receiver cannot delay the verification
+ * of keys.
  */
 export function composeWorker(config: WorkerConfig): Process {
   const { log, lifetime, database } = layFoundation(config, openDatabase);
@@ -97,5 +97,5 @@ export function composeWorker(config: WorkerConfig): Process {
   };
 }
 
-/** The time that the sender gets to close. The longest attempt takes less time. */
+/** The time that the sender gets to close. It is longer than the longest attempt. */
 const senderCloseMs = 16_000;

@@ -27,7 +27,7 @@ import { createKeySecrets } from '../src/secrets/api-key.secret';
  */
 export const gateways = { have: async (): Promise<void> => undefined };
 
-/** Settings for APIs that a test starts later. A test shortens the lifetime to see the end of a stream of events. */
+/** The limits of event streams in APIs that start from now on. A test shortens them to see the end of a stream. */
 export const streams = { lifetimeMs: 60_000 };
 
 export const keys: TestedService = {
@@ -132,7 +132,7 @@ export async function startKeys(environment: Readonly<Record<string, string>> = 
   return api;
 }
 
-/** Resolves with the newest event that the caller can see, once there is one. */
+/** Resolves with the id of the newest event that the caller can see, once there is one. */
 export async function newestEventOf(api: KeysApi, caller: Caller): Promise<string> {
   let id: string | undefined;
   await until(async () => {

@@ -8,7 +8,7 @@ import { fail, type StepFailure } from './step-error';
  */
 export type ArchiveKind = 'site_backup' | 'site_copy' | 'database_backup';
 
-/** The reasons for which the customer's storage refuses a copy. */
+/** The reasons for which the customer's storage cannot be used. */
 export type StorageReason = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
 /** The reasons for which the packing or the loading of a customer's content is refused. */
 export type ContentReason = 'content_not_packed' | 'content_not_loaded';
@@ -16,7 +16,7 @@ export type FailureReason = ArchiveReason | StorageReason | ContentReason;
 
 interface FinalFailure {
   codes: Record<ArchiveKind, ProblemCode>;
-  /** The kinds of archive for which staff are called, because the fault is Drydock's and should not happen. */
+  /** The kinds of archive for which staff are called, because the customer cannot remove the cause. */
   alarms: readonly ArchiveKind[];
   /** Whether the archive's own message is shown to the customer, because it names only a limit or a format. */
   tellsDetail?: true;
@@ -57,7 +57,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   missing: ofArchive('backup_missing', 'copy_missing'),
   limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
   unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },
-  // The customer's storage refuses.
+  // The customer's storage cannot be used.
   endpoint_refused: ofAll('offsite_endpoint_refused', nobody),
   credentials_rejected: ofAll('offsite_credentials_rejected', nobody),
   bucket_unusable: ofAll('offsite_bucket_unusable', nobody),
@@ -71,7 +71,8 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
     alarms: nobody,
   },
   content_not_loaded: ofAll('backup_content_refused', nobody),
-  // The machine that does the work has a full disk, or could not read or write a file.
+  // The machine that does the work: its disk is full, a file cannot be read or written, or its staging folder is not
+  // empty.
   no_space: ofAll('storage_full', ['site_backup', 'site_copy', 'database_backup']),
   source_unreadable: 'may_pass',
   staging_not_empty: 'may_pass',
@@ -109,7 +110,7 @@ export function archiveErrorIn(error: unknown): ArchiveError | null {
 }
 
 /**
- * Makes the ArchiveError again that a job's program reported with the code `archive.<reason>`. Null for any other code.
+ * Rebuilds the ArchiveError that a job on an agent reported under the code `archive.<reason>`. Null for any other code.
  */
 export function archiveErrorOfJob(problem: Error & { code: string }): ArchiveError | null {
   const reason = problem.code.startsWith('archive.') ? problem.code.slice('archive.'.length) : '';

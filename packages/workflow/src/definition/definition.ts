@@ -13,13 +13,15 @@ export interface WorkflowRun<Input> {
   requestId: string;
 }
 
-/** The argument of a step. */
 export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
   /** The outputs of the earlier steps, as their checkpoints contain them (JSON). */
   outputs: Outputs;
-  /** A bigint in decimal. A step passes it to every target that can refuse an older fence. */
+  /** The claim's fence, a bigint in decimal. A step passes it to every target that can refuse an older fence. */
   fence: string;
-  /** The number of the attempt, from 1. It counts every start, including those whose worker died. */
+  /**
+   * The number of the attempt, from 1. `run` counts every start of the step, including those whose worker died. `undo`
+   * counts only failed attempts.
+   */
   attempt: number;
   /**
    * Aborted when the lease is lost, the time is up or the process ends. The step must then stop at the next safe place
@@ -50,12 +52,12 @@ export interface StepLimits {
 }
 
 /**
- * A step as the runner sees it, without the types of its input and of the other steps' outputs. `context` is the one
- * from the worker's options.
+ * A step as the runner sees it, without the types of its input and of the other steps' outputs. Every step is given the
+ * `context` of the worker's options.
  */
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
-  /** Whether a run that passed this step's position before the step was added to the code continues without it. */
+  /** Whether a run leaves this step out if the step was added to the code after the run had passed its position. */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
   undo?: ((step: StepContext<unknown, unknown>, context: Context) => Promise<void>) | undefined;
@@ -209,8 +211,8 @@ function checkName(name: string): void {
 }
 
 /**
- * Identifies the workflow for which a step changes something outside. Site and database agents refuse a fence that is
- * lower than the highest fence they have seen for the same resource.
+ * Tells a target for which claim of which workflow it is called. Site and database agents refuse a fence that is lower
+ * than the highest fence they have seen for the same resource.
  */
 export interface FencedCall {
   fence: string;
@@ -244,7 +246,6 @@ export interface Log {
   error: Write;
 }
 
-/** The same log with `fields` in every line. */
 export function logWith(log: Log, fields: object): Log {
   const write =
     (level: keyof Log): Write =>
@@ -253,7 +254,9 @@ export function logWith(log: Log, fields: object): Log {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-/** A fault point of a step, at which tests make it fail: around its work, after its checkpoint or around its undo. */
+/**
+ * The name of a fault point, at which tests make a step fail: around its work, after its checkpoint or around its undo.
+ */
 export const stepPoint = (
   kind: string,
   step: string,
@@ -261,8 +264,8 @@ export const stepPoint = (
 ): string => `${kind}.${step}.${where}`;
 
 /**
- * The fault points that every workflow passes outside its steps. The points named `dispatch` are in the accepting
- * process and in the sweep.
+ * The fault points outside the steps of a workflow. The points named `dispatch` are in the accepting process and in the
+ * sweep.
  */
 export const enginePoints = {
   finishBefore: 'finish.before',

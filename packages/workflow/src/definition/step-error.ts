@@ -13,7 +13,7 @@ export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
   /** Whether the target itself has reported the end; see {@link conclude}. */
   readonly isConcluded: boolean;
-  /** The name of the alarm that the log contains to call staff. */
+  /** The name of the alarm with which the failure is logged to call staff. Undefined if staff are not needed. */
   readonly alarm: string | undefined;
   constructor(problem: WorkflowProblem, options: ErrorOptions & { isConcluded?: boolean; alarm?: string } = {}) {
     super(problem.internal ?? problem.detail ?? problem.code, options);
@@ -24,7 +24,7 @@ export class StepFailure extends Error {
   }
 }
 
-/** Postpones the step because its target is not ready yet. It does not count as a failure. */
+/** Thrown by a step whose target is not ready yet; see {@link retryLater}. */
 export class StepWait extends Error {
   readonly seconds: number;
   constructor(seconds: number) {
@@ -66,8 +66,8 @@ export const conclude = (
 
 /**
  * Postpones the step: `throw retryLater({ seconds })`. The step runs again after that time, under a new fence, without
- * using up an attempt. A step may be postponed for 24 hours after its first start. A later postponement counts as a
- * failed attempt.
+ * using up an attempt. A step may be postponed for 24 hours after its first start, and for 24 hours after each retry by
+ * staff. A later postponement counts as a failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 
@@ -82,7 +82,7 @@ export class LeaseLost extends Error {
   }
 }
 
-/** Thrown if an attempt of a step took longer than its `timeoutSeconds`. */
+/** The error of an attempt at a step that took longer than the step's `timeoutSeconds`. */
 export class StepTimeout extends Error {
   constructor(step: string, seconds: number) {
     super(`${step} took longer than ${seconds} s`);

@@ -16,7 +16,6 @@ export interface Dispatcher {
   close(): Promise<void>;
 }
 
-/** The workflow that a job is for, and its kind. */
 export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'> & { kind: string };
 
 /**

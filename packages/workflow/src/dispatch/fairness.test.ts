@@ -44,8 +44,8 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
   it('runs the next workflow of an organisation as soon as one of its slots is free', async () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
-    // The test wakes the sweep until a job runs. Without a wake-up, the sweep retries an unreachable queue only after a
-    // second. From then on, only freed slots wake the sweep.
+    // The first sweep may find the queue not reached yet, so the test wakes the sweep until a job runs. From then on,
+    // only freed slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
     world.engine([dawdle], { concurrency: 1, sweepMs: 3_600_000, listener });
     await until(async () => {
@@ -137,8 +137,8 @@ it('one organisation alone gets half of the slots, and each later one half of th
   };
   expect(['a', 'b', 'c', 'd', 'e'].map(taken)).toEqual([4, 2, 1, 1, 0]);
   expect(slots.full().sort()).toEqual(['a', 'b', 'c', 'd']);
-  // The organisation has more than its share now, so the slot stays free for a newcomer and the waiting job keeps
-  // waiting.
+  // Organisation `a` has more than its share now. So the slot stays free for a newcomer, and the waiting job of `a` is
+  // not started.
   expect(slots.next('a')).toBeUndefined();
   expect(slots.take(job('f'))).toBe('taken');
 });

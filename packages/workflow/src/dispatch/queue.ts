@@ -17,7 +17,7 @@ import { z } from 'zod';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** Adds jobs to a queue. Each call has a time limit, and rejects while the queue cannot be reached. */
+/** Adds jobs to a queue. `enqueue` and `waiting` have a time limit, and reject while the queue cannot be reached. */
 export interface JobQueue {
   /** Adds a job. `kind` is the kind of the workflow, and the name under which a dashboard shows the job. */
   enqueue(kind: string, job: WorkflowJob): Promise<void>;
@@ -70,8 +70,8 @@ const redisAnswerMs = 5_000;
 
 /**
  * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. Must have run
- * before any process uses the queue, because without a queue accepted work never begins. May be repeated.
- * @throws with the reason if there is no queue
+ * before any process uses the queue. May be repeated.
+ * @throws with the reason if the queue cannot be reached
  */
 export async function prepareQueue(queueUrl: string, answerMs = redisAnswerMs): Promise<void> {
   if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl, answerMs);
@@ -235,9 +235,9 @@ const noId = '00000000-0000-7000-8000-000000000000';
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * The two queues of a service. `interactive` is for work whose beginning a request awaits (`start_by`), and for the
- * decisions of staff. It has separate slots, so that long restores do not delay the restart of an application. All
- * other work, also what has begun and continues, uses `default`.
+ * The two queues of a service. `interactive` is for short work that somebody waits for. It has separate slots, so that
+ * long restores do not delay the restart of an application. The sweep uses `interactive` only for a workflow that has
+ * not begun and is cancelled at its `start_by`, and `default` for all others.
  */
 export type QueueKind = 'default' | 'interactive';
 
@@ -246,14 +246,12 @@ export const queueKinds: readonly QueueKind[] = ['interactive', 'default'];
 export const queueNameOf = (queueName: string, kind: QueueKind): string =>
   kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
-/**
- * The names of BullMQ's spans that are about a single job. All other spans are of operations that only read the queue.
- */
+/** BullMQ's spans that are shown in a trace. All others are housekeeping of the queue. */
 const jobOperations = /^(?:add|process) /;
 
 /**
- * The span of an operation that is not traced: one that only reads the queue, or one on a job outside any trace. This
- * span records nothing and suppresses spans within it.
+ * The span of an operation that is not traced: the queue's housekeeping, or an operation on a job outside any trace.
+ * This span records nothing and suppresses spans within it.
  */
 const noSpan: Span<Context> = {
   setSpanOnContext: (within) => suppressTracing(within),
@@ -265,8 +263,8 @@ const noSpan: Span<Context> = {
 };
 
 /**
- * Whether a new span would belong to a trace. Probes belong to no trace, and neither do the jobs of workflows that a
- * schedule has started. Such a workflow begins its own trace when it runs.
+ * Whether a new span would belong to a trace. Probes and the jobs of workflows that a schedule has started belong to
+ * none. A scheduled workflow begins its own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);

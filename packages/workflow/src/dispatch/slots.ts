@@ -3,8 +3,8 @@ import type { WorkflowJob } from './queue';
 /** Slots of one worker, shared between organisations. */
 export interface Slots {
   /**
-   * Asks for a slot. `taken`: the job has a slot. `waits`: the organisation uses its share, and the job is kept until
-   * one of the organisation's slots is free. `declined`: too many of its jobs are kept already.
+   * Asks for a slot. `taken`: the job has a slot. `waits`: the organisation may have no further slot now, and the job
+   * is kept until a run of the organisation ends. `declined`: too many jobs of the organisation are kept already.
    */
   take(job: WorkflowJob): 'taken' | 'waits' | 'declined';
   /**
@@ -66,5 +66,5 @@ export function createSlots(total: number): Slots {
   };
 }
 
-/** The number of slots in all with which a single organisation gets `count`. */
+/** The total number of slots of which a single organisation gets `count`. */
 export const slotsFor = (count: number): number => 2 * count;

@@ -12,19 +12,18 @@ export interface DueWorkflow {
 
 export interface DueQuery {
   kind: QueueKind;
-  /** The maximum number of jobs. */
   limit: number;
   /** How long a job may take to be claimed before another is enqueued. */
   enqueueAgainSeconds: number;
-  /** Whether the queue is empty. If it is, an enqueued workflow that no worker has claimed has lost its job. */
+  /** Whether the queue is empty. If it is, an enqueued workflow without a claim has probably lost its job. */
   queueEmpty: boolean;
-  /** The organisations that already use all of their slots in this worker. A job for them would be declined. */
+  /** The organisations that already use all of their slots in this worker. A job for them would have to wait. */
   fullOrgs: readonly string[];
   /** The organisation at which the query begins, in the order of their ids. */
   fromOrg: string;
   /**
-   * Whether each organisation with due work has already got a job in this sweep. Then this query takes several
-   * workflows of an organisation. So does a query that covers all organisations, whatever this flag says.
+   * Whether each organisation with due work has already got a job in this sweep. If so, the query takes several
+   * workflows of an organisation. A query that covers all organisations does so in any case.
    */
   hadTurns: boolean;
 }
@@ -40,7 +39,7 @@ export const firstOrg = '00000000-0000-0000-0000-000000000000';
 
 /** The most organisations that one query covers, so that its cost has a limit however many organisations wait. */
 export const orgsMax = 100;
-/** The most rows that one query reads. The organisations with due work share them. */
+/** About the most rows that one query reads. The organisations with due work share them. */
 const rowsMax = 1_000;
 
 /**
@@ -79,8 +78,8 @@ const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp
     OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
   AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= statement_timestamp())`;
 
-// The query finds the organisations with unfinished work by one probe of the index for each, however many rows an
-// organisation has. The next query begins after the last one found.
+// The query finds the organisations with queued or running work by one probe of the index for each, however many rows
+// an organisation has. The next query begins at the organisation after the last one that this query covers.
 const takeDueSql = `
   WITH RECURSIVE orgs (org_id, place) AS (
     (SELECT org_id, 1 FROM workflow WHERE status IN ('queued', 'running') AND org_id >= $6::uuid
@@ -120,7 +119,8 @@ const takeDueSql = `
       ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
 
 /**
- * Whether a schedule is due, and whether any workflow is unfinished. If both are false, the sweep reads nothing else.
+ * Whether a schedule is due (or its last run is in the future), and whether any workflow is queued or running. If both
+ * are false, the sweep looks for no work.
  */
 export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workflows: boolean }> {
   const [found] = await sql.query<{ schedules: boolean; workflows: boolean }>(lookSql);
@@ -133,8 +133,8 @@ const lookSql = `
     OR EXISTS (SELECT FROM workflow_schedule WHERE ${ranInFuture}) AS schedules`;
 
 /**
- * Records that the job could not be added. The workflow is due again after a pause, so that an unreachable queue is not
- * called all the time.
+ * Records that the job could not be added. The sweep tries again after a second at the earliest, so that an unreachable
+ * queue is not called all the time.
  */
 export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(`UPDATE workflow SET dispatch_after = clock_timestamp() + interval '1 second' WHERE id = $1::uuid`, [
@@ -142,8 +142,8 @@ export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
   ]);
 
 /**
- * Records that this worker declined a job because the organisation uses its whole share. The workflow is due at once,
- * for another worker with a free slot.
+ * Records that this worker declined a job because the organisation uses its whole share. Another worker with a free
+ * slot may enqueue the workflow again at once.
  */
 export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(

@@ -41,7 +41,7 @@ export interface SweptQueue {
   waitingMax: number;
   /** Seconds since this worker last received a job from the queue. */
   silentSeconds(): number;
-  /** Whether the last sweep had more work than fitted into the queue. */
+  /** Whether the last sweep filled the queue, so that more work may be due. */
   hasBacklog: boolean;
   /**
    * The organisation at which the next query begins. Each process has its own value, which may be lost without harm.
@@ -53,8 +53,9 @@ export interface SweptQueue {
 const probeAfterSeconds = 20;
 
 /**
- * Handles everything that is due: schedules, starts that came too late, and workflows to enqueue. Each part fails
- * separately. While no schedule is due and no workflow is unfinished, a sweep takes one statement.
+ * Handles everything that is due: schedules, workflows that no worker has claimed by their `start_by`, and workflows to
+ * enqueue. Each part fails separately. While no schedule is due and no workflow is queued or running, most sweeps take
+ * one statement.
  */
 export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   const { database, log, changed } = options;
@@ -82,7 +83,7 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   }
 }
 
-/** The pause between two reports. Metrics are read about every 15 s, so a report in each sweep would be too many. */
+/** The pause between two reports. Metrics are read about every 15 s, so a report in each sweep would be too often. */
 const reportEveryMs = 10_000;
 
 export interface ReportOptions {
@@ -172,7 +173,7 @@ export interface SweepLoop {
   stop(): Promise<void>;
 }
 
-/** Runs `work` every `everyMs`, and whenever it is woken, but never twice at a time. `work` must not reject. */
+/** Runs `work` with pauses of `everyMs`, or sooner when woken, but never twice at a time. `work` must not reject. */
 export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoop {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;

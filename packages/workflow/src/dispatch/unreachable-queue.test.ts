@@ -36,8 +36,8 @@ afterAll(async () => {
 });
 
 const scale = process.env['DRYDOCK_TIMEOUT_SCALE'];
-// This suite tests the time-outs of production, so it does not scale them. On a busy machine they may pass more often,
-// which fails no test.
+// This suite tests the time-outs of production, so it does not scale them. More time-outs on a busy machine fail no
+// test.
 beforeAll(() => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
 });
@@ -46,7 +46,7 @@ afterAll(() => {
   else process.env['DRYDOCK_TIMEOUT_SCALE'] = scale;
 });
 
-/** Milliseconds that the queue is away: longer than a client waits for a connection. */
+/** Milliseconds for which the queue does not answer: longer than a client waits for a connection. */
 const awayMs = 2_500;
 const away = () => new Promise((resolve) => setTimeout(resolve, awayMs));
 
@@ -81,7 +81,7 @@ it('a worker and an API that start while Postgres does not answer, work once it 
   }
   await away();
   proxy.faults.isBlackhole = false;
-  // A few warnings a second are fine. A loop without pauses would log a thousand.
+  // A few warnings a second are fine. A loop without pauses would log far more.
   expect(warnings.length).toBeLessThan(60 + (performance.now() - startedMs) / 200);
 });
 

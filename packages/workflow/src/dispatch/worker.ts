@@ -25,7 +25,6 @@ import type { SweptQueue } from './sweep';
 import { firstOrg } from './sweep.store';
 
 interface JobWorkerOptions extends QueueAddress {
-  /** The most jobs that are handled at the same time. */
   concurrency: number;
   handle(job: WorkflowJob): Promise<RunEnd>;
   /** Called for each delivered job, because it shows that the queue works. */
@@ -39,7 +38,7 @@ interface JobWorker {
 
 /**
  * Opens a worker of BullMQ. A job only names a workflow. Postgres decides whether the workflow has work to do, however
- * often its job is delivered. No job ever fails, so BullMQ never retries one.
+ * often its job is delivered. The processor never rejects, because the sweep and not BullMQ repeats lost work.
  */
 export function openWorker(options: JobWorkerOptions): JobWorker {
   const { queueUrl, queueName, log } = options;
@@ -125,7 +124,6 @@ async function handleJob(options: JobWorkerOptions, job: Job): Promise<void> {
 
 const unhappy: ReadonlySet<RunEnd> = new Set<RunEnd>(['failed', 'needs_attention', 'left']);
 
-/** The type of the callback in pg's declaration of `connect`. */
 type ConnectCallback = Parameters<Pool['connect']>[0];
 
 const pauseMs = 500;
@@ -183,7 +181,6 @@ export interface WorkerQueue extends SweptQueue {
    * enqueue.
    */
   startWorker(handle: (job: WorkflowJob, slots: Slots) => Promise<RunEnd>, refill: () => void): void;
-  /** Takes no more jobs and waits for the running jobs. */
   close(): Promise<void>;
 }
 
@@ -192,10 +189,6 @@ interface WorkerQueueOptions extends QueueAddress {
   interactiveConcurrency?: number;
 }
 
-/**
- * The default number is small, because requests wait only for the beginning of an interactive workflow, which takes
- * little time.
- */
 const interactiveConcurrencyDefault = 2;
 
 /** Opens one queue for a worker. The worker adds jobs in its sweep and handles the jobs that are delivered. */

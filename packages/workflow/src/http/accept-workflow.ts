@@ -53,8 +53,8 @@ export interface Acceptance<Input> extends WorkTarget {
   definition: StartableWorkflow<Input>;
   input: Input;
   /**
-   * The action in the audit log, a resource and a verb such as `backup.restore`. With null, a step writes the audit
-   * entry, in the transaction that records that the provider has accepted the work.
+   * The action in the audit log, a resource and a verb such as `backup.restore`. With null, a step of the workflow
+   * writes the audit entry itself, once the work is known to have an effect.
    */
   action: string | null;
   /** The workflow's id; by default a new one. Work that makes a resource may use the resource's id. */
@@ -129,7 +129,6 @@ export async function readStartBy(sql: Sql): Promise<Date> {
   return row.start_by;
 }
 
-/** Makes the answer to the caller from a refusal. */
 export const problemOf = ({ code, extra, retryAfterSeconds }: Refusal): Problem =>
   problem(code, {
     ...(extra === undefined ? {} : { extra }),

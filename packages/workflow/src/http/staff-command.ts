@@ -12,7 +12,7 @@ usage: command.js parked       lists the workflows that wait for staff, of all o
        command.js retry ID     has one go on at the step where it stopped
        command.js abandon ID   ends one as failed; its resource is unlocked as it is`;
 
-/** The most workflows that `parked` lists, oldest first. If more wait, most of them have the same cause. */
+/** The most workflows that `parked` lists, oldest first. */
 const listedMax = 200;
 
 interface Parked extends WorkflowRow {
@@ -23,9 +23,9 @@ interface Parked extends WorkflowRow {
 }
 
 /**
- * Runs the command by which staff handle the workflows that wait for them. It runs beside a service's database and
- * covers all organisations, which no API key may read. `leaves` tells for each kind of workflow in which state an
- * abandoned one leaves its resource.
+ * Runs the command by which staff handle the workflows that wait for them. The command works directly on the service's
+ * database and covers all organisations, which no API key may do. `leaves` describes for each kind of workflow the
+ * state in which an abandoned workflow leaves its resource.
  */
 export function runStaffCommand(
   service: string,
@@ -101,7 +101,7 @@ async function decide<Tx>(
 
 const isSubject = (type: string): type is keyof typeof subjectPaths => Object.hasOwn(subjectPaths, type);
 
-/** The path of the workflow's resource. A workflow of the platform has no path, so its subject stands for it. */
+/** The path of the workflow's resource. A resource without a path, such as the platform, is shown as type and id. */
 const subjectOf = ({ subject_type: type, subject_id: id }: WorkflowRow): string =>
   isSubject(type) ? subjectPaths[type] + id : `${type} ${id}`;
 

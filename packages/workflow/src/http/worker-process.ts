@@ -87,19 +87,20 @@ interface WorkerOptions<Context, Tx> {
 
 /**
  * The longest pause between two reads of an outbox, in milliseconds. The announcement of a changed workflow causes a
- * read sooner. It may be lost, and changes without a workflow have none.
+ * read sooner. But an announcement may be lost, and an audit entry without a workflow is not announced.
  */
 const outboxMs = 5_000;
 
 /**
- * The time that the engine gets to close, in milliseconds. In it, running steps stop at a safe place and their
+ * The time that the engine gets to close, in milliseconds. In this time running steps stop at a safe place, and their
  * workflows are given back.
  */
 const engineCloseMs = 15_000;
 
 /**
  * Composes the process that runs the workflows of a service, delivers its audit entries and events, and removes its old
- * workflows. The caller must have opened everything that the steps use, so that it is closed after the engine.
+ * workflows. The caller must have opened everything that the steps use before this call. The lifetime closes in reverse
+ * order, so the engine stops first.
  */
 export function composeWorkerProcess<Context, Tx>(
   foundation: Foundation<Database<Tx>>,

@@ -134,7 +134,7 @@ type DecideRequest<Name extends string> = AboutWorkflow<Name> & { afterCommit(wo
 interface Decision {
   action: string;
   apply(sql: Sql, workflow: WorkflowView): Promise<void>;
-  /** How long the answer waits for a worker to carry out the decision. */
+  /** How long the answer waits for a worker to carry out the decision. With 0 it does not wait. */
   waitMs: number;
 }
 
@@ -194,8 +194,8 @@ export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx
   });
 
 /**
- * Ends a workflow as failed and unlocks its resource as it is. `leaves` tells for each kind of workflow in which state
- * that is; the answer shows the text.
+ * Ends a workflow as failed and unlocks its resource as it is. `leaves` describes for each kind of workflow the state
+ * in which an abandoned workflow leaves its resource. The answer shows the description.
  */
 export const abandonWorkflow = <Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,

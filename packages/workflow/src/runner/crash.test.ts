@@ -1,5 +1,5 @@
 /**
- * Every way to die at every step, each in a run of its own; `crash-core.test.ts` has five of them.
+ * The crash cases of every step; `crash-core.test.ts` has five of them.
  *
  * @tier long
  * @processes

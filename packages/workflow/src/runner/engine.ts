@@ -41,13 +41,13 @@ export interface EngineOptions<Context, Tx> {
   /** The same for workflows that a request waits for. They have separate slots. Default 2. */
   interactiveConcurrency?: number;
   log: Log;
-  /** Wakes sweeps at once. Without a listener, sweeps run only every `sweepMs`. */
+  /** Wakes a sweep when any process announces due work. Without a listener, this work waits for the next sweep. */
   listener?: WorkflowListener;
   /** The number of successive workers that may die during one workflow before it waits for staff. Default 5. */
   crashesMax?: number;
   /**
-   * Seconds for which a dependency of a step may be unreachable before the outage counts as a failure of the step.
-   * Default 900.
+   * Seconds for which a dependency of a step may be unreachable before each further failure uses up an attempt. Default
+   * 900.
    */
   outageSecondsMax?: number;
 }
@@ -184,7 +184,7 @@ interface Parts {
   unlisten: (() => void) | undefined;
 }
 
-/** The seconds without a job after which an idle worker is unready. Its sweep has probed the queue before. */
+/** The seconds without a job after which an idle worker is unready. Its sweep probes the queue earlier. */
 const unreadyAfterSeconds = 30;
 const refillPauseMs = 15;
 

@@ -23,8 +23,8 @@ interface HeldLease {
 
 /**
  * Renews the lease after each third of its duration until `release` is called. The lease is lost if Postgres says so,
- * or if it has run out while renewals failed. It is counted by the monotonic clock, from the moment before the last
- * successful renewal was sent. So this process never holds it longer than Postgres does.
+ * or if it has run out while renewals failed. Its end is computed on the monotonic clock, from the moment before the
+ * last successful renewal was sent. So this end is never later than the end that Postgres has recorded.
  */
 export function keepLease(
   sql: Sql,
@@ -45,8 +45,8 @@ export function keepLease(
   const renew = async (): Promise<void> => {
     const sentAtMs = performance.now();
     if (sentAtMs > endsAtMs) {
-      // The process was frozen or disconnected. Only Postgres knows whether another worker has the workflow, so the
-      // next renewal that reaches Postgres decides.
+      // The process was frozen or disconnected. Only Postgres knows whether another worker has the workflow, so this
+      // renewal decides.
       options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
     }
     try {
@@ -79,11 +79,9 @@ export function keepLease(
 /** The parts of a worker process that all of its workflows share. */
 export interface Runner<Context, Tx> {
   database: Database<Tx>;
-  /** The drivers, stores and clock that every step is given. */
   context: Context;
   definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>;
   leaseSeconds: number;
-  /** The number of successive workers that may die during one workflow before it waits for staff. */
   crashesMax: number;
   outages: Outages;
   log: Log;
@@ -102,7 +100,7 @@ export interface Execution<Context, Tx> {
   runner: Runner<Context, Tx>;
   definition: WorkflowDefinition<Context, Tx>;
   claim: Claim;
-  /** The time of the claim on the monotonic clock. */
+  /** The time just before the claim, on the monotonic clock. */
   claimedAtMs: number;
   run: WorkflowRun<unknown>;
   lease: HeldLease;
@@ -124,7 +122,6 @@ export const runOf = (claim: Claim, input: unknown): WorkflowRun<unknown> => ({
 
 export const rowOf = (claim: Claim, step: string): StepRow | undefined => claim.steps.find((row) => row.name === step);
 
-/** The least pause between two writes of the progress, in milliseconds. */
 const progressPauseMs = 500;
 
 export function stepContext<Context, Tx>(

@@ -26,7 +26,7 @@ interface Park {
   problem: WorkflowProblem;
 }
 
-/** Parks the workflow for staff. It stops, its resource stays locked, and staff are called. */
+/** Parks the workflow for staff: the workflow stops, its resource stays locked, and staff are called. */
 export async function park<Context, Tx>(
   { runner, claim, log }: { runner: Runner<Context, Tx>; claim: Claim; log: Log },
   { step, problem }: Park,
@@ -70,8 +70,8 @@ export const isOutOfReach = <Context, Tx>(
 
 /**
  * Raises the fences when a target has refused one. The next claim then has a higher fence than any target can have
- * seen, even if the database was restored while workers ran. A worker that has lost its claim may come here too. That
- * is harmless, because the database refuses its next write.
+ * seen, even if the database was restored while workers ran. If the fence was refused because the worker has lost its
+ * claim, raising does no harm, and the database refuses the worker's next write.
  */
 export async function outnumberHosts<Context, Tx>(
   { runner }: Pick<Execution<Context, Tx>, 'runner'>,
@@ -127,8 +127,8 @@ async function leaveEnding<Context, Tx>(execution: Execution<Context, Tx>, error
 }
 
 /**
- * The pause before the next attempt. It has full jitter, so that workflows that failed together do not retry together.
- * It is at least half a second.
+ * The pause before the next attempt, at least half a second. It has full jitter, so that workflows that failed together
+ * do not retry together.
  */
 export function backoffSeconds(failures: number, random: () => number = Math.random): number {
   const ceiling = Math.min(60, 2 ** Math.min(failures, 10));

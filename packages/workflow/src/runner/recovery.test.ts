@@ -102,7 +102,7 @@ describe('recovery', () => {
       .onEnd({
         parked: async (_tx, run) => {
           parked.push(run.workflowId);
-          // Staff are called the second time as well.
+          // The hook fails the second time. Staff are called all the same.
           if (parked.length > 1) throw new Error('the hook is broken');
         },
         failed: async (_tx, run, { code }) => void failed.push(`${run.workflowId} ${code}`),

@@ -166,8 +166,8 @@ async function failStep<Context, Tx>(
 }
 
 /**
- * Undoes steps, records each, and then ends the workflow as failed with `problem`. `names` is in the order in which to
- * undo them. If an undo fails for good, staff are called.
+ * Undoes the steps `names` in this order, records each undo, and ends the workflow as failed with `problem`. If an undo
+ * fails for good, staff are called.
  */
 export async function runUndo<Context, Tx>(
   execution: Execution<Context, Tx>,

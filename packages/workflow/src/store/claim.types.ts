@@ -52,14 +52,13 @@ export interface Claim extends ClaimKey {
   delay_seconds: number;
   /** Seconds from the acceptance of the workflow to the claim. */
   age_seconds: number;
-  /** Seconds since the undo began or staff last retried the undo. 0 if the workflow is not being undone. */
+  /** Seconds since the undo began or staff last retried the undo. Of use only while the workflow is being undone. */
   undoing_seconds: number;
   steps: StepRow[];
 }
 
 export interface ClaimLimits {
   leaseSeconds: number;
-  /** The number of successive workers that may die during a workflow before it waits for staff. */
   crashesMax: number;
   /** The names of the steps of every kind that this worker can run, as JSON. */
   stepNamesByKind: string;
@@ -73,7 +72,6 @@ export interface Release {
   failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };
 }
 
-/** The row of an accepted workflow. */
 export interface NewWorkflow {
   id: string;
   kind: string;

@@ -13,7 +13,7 @@ test('one listener of a database is the first; when it goes, another one is', as
   const one = open();
   await until(() => one.isFirst(), { what: 'the first' });
   const other = open();
-  const heard = new Promise<void>((resolve) => other.onDue(resolve)); // it calls back once it is connected
+  const heard = new Promise<void>((resolve) => other.onDue(resolve)); // a listener calls back once it is connected
   await heard;
   expect([await one.isFirst(), await other.isFirst()]).toEqual([true, false]);
   await one.close();

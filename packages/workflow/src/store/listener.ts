@@ -16,7 +16,7 @@ export interface WorkflowListener {
   onDue(heard: () => void): () => void;
   /** Calls `heard` at each message, and after each reconnect. */
   onMessage(heard: () => void): () => void;
-  /** Whether this process holds the reporter's lock, which only one of the database's listeners can hold. */
+  /** Whether this process is the reporter. Tries to take the reporter's lock, which only one listener can hold. */
   isFirst(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -30,8 +30,8 @@ const firstSql = `SELECT pg_try_advisory_lock(hashtext('workflow_reporter')) AS 
 
 /**
  * Opens one connection for LISTEN. `connectionString` must lead to Postgres itself, not to a pooler in transaction
- * mode. The listener reconnects until it is closed. After each reconnect all callbacks run, because a message may be
- * lost.
+ * mode. The listener reconnects until it is closed. After each reconnect all callbacks run, because a message may have
+ * been lost.
  */
 export function createListener({ connectionString, log }: { connectionString: string; log: Log }): WorkflowListener {
   const heard = new EventEmitter().setMaxListeners(0);
@@ -103,7 +103,7 @@ const messageEvent = 'message';
  */
 const changeEvent = (workflowId: string): string => `change:${workflowId}`;
 
-/** The channels in Postgres. A message of the first one has a workflow's id; the second one wakes sweeps. */
+/** The channels in Postgres. `workflow_changed` carries the id of a workflow, and `workflow_due` carries nothing. */
 export const changedChannel = 'workflow_changed';
 export const dueChannel = 'workflow_due';
 
@@ -111,9 +111,9 @@ export const dueChannel = 'workflow_due';
 const gatherMs = 15;
 
 /**
- * Notifies the listeners of other processes, after the commit and without delaying anybody. A NOTIFY in the transaction
- * would hold a lock of the whole cluster until its fsync is over. A lost notification does no harm, because every user
- * of a listener also polls.
+ * Makes the function that announces the change of a workflow to all listeners. The function is called after the commit,
+ * because a NOTIFY in the workflow's own transaction would hold a lock of the whole cluster until the commit is on the
+ * disk. A lost notification does no harm, because every user of a listener also polls.
  */
 export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => void {
   const gathered = new Set<string>();

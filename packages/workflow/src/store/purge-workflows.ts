@@ -3,8 +3,8 @@ import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
 /**
- * The days for which workflows are kept. A workflow is kept for longer than any backup, so that the workflow that took
- * a backup can always be found.
+ * The days for which workflows are kept after their end. A workflow is kept for longer than a site's backup
+ * (`retentionDaysMax`), so that the workflow that took a backup can always be found.
  */
 const keptDays = 120;
 
@@ -28,8 +28,8 @@ export interface WorkflowPurge {
 }
 
 /**
- * Removes workflows that ended 120 days ago, with their steps. Every worker runs the purge, and workers do not disturb
- * each other.
+ * Removes workflows that ended more than 120 days ago, with their steps. Every worker runs the purge. Workers do not
+ * wait for each other, because a purge skips rows that another one has locked.
  */
 export function createWorkflowPurge(
   database: Pick<Database<never>, 'sql'>,
@@ -63,9 +63,9 @@ export function createWorkflowPurge(
 }
 
 /**
- * Removes runs of the platform's own workflows (about `platform` or a `deploy_target`), which schedules start every
- * minute. Successful runs are removed after a day, failed runs after 30 days. A limited batch for each call suffices,
- * because each run adds only one row.
+ * Removes old runs of one of the platform's own workflows (about `platform` or a `deploy_target`), which schedules
+ * start again and again. Successful runs are removed after a day, failed runs after 30 days. Each run calls this
+ * function, so one limited batch suffices.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

@@ -24,7 +24,7 @@ export interface WorkflowRow {
   traceparent: string | null;
   /** The findings of all completed steps, in order. */
   findings: WorkflowView['findings'];
-  /** Times in milliseconds since 1970. */
+  /** The steps in order, with times in milliseconds since 1970. */
   steps: {
     name: string;
     status: WorkflowView['steps'][number]['status'];

@@ -106,7 +106,7 @@ export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Pro
 interface DueSchedule {
   name: string;
   next_run_at: Date;
-  /** False if the schedule is not due but its recorded last run is in the future, because a clock was wrong. */
+  /** False in a row that was found because its recorded last run is in the future: a clock was wrong. */
   by_clock: boolean;
 }
 
@@ -165,7 +165,6 @@ const takeSql = `
   AND (next_run_at <= statement_timestamp() OR ${ranInFuture})
   FOR UPDATE SKIP LOCKED`;
 
-/** A fixed number of seconds, counted from `anchorAt`, or daily at `HH:MM` UTC. */
 export type ScheduleInterval = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
 
 /** The first time after `now`. Several missed runs are replaced by a single run. */

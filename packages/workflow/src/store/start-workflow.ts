@@ -49,8 +49,9 @@ export type WorkflowStarted =
   | { started: false; workflowId: string; status: UnfinishedWorkflow['status'] };
 
 /**
- * Accepts a workflow in the caller's transaction. If another unfinished workflow has locked the resource, returns that
- * one. Nothing runs before the caller commits; then the caller enqueues a job. Throws a ZodError for an invalid value.
+ * Accepts a workflow in the caller's transaction. If another unfinished workflow has locked the resource, returns the
+ * id of that workflow. Nothing runs before the caller commits. After the commit the caller may enqueue a job. Throws a
+ * ZodError for an invalid value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
@@ -60,8 +61,8 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   });
   const id = row.id ?? uuidv7();
   const stepNames = definition?.steps.map((step) => step.name) ?? [];
-  // A round fails only if the other workflow ends between the two statements. Several rounds fail only if a new
-  // workflow locks and unlocks the resource each time.
+  // A round fails only if the workflow that has locked the resource ends between the two statements. Several rounds
+  // fail only if a new workflow locks and unlocks the resource each time.
   for (let round = 0; round < 5; round += 1) {
     if (await insertWorkflow(sql, { ...row, id }, stepNames)) {
       workflowStarted(row.kind);
@@ -73,7 +74,7 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   throw new Error(`no workflow could be started for ${row.resourceKey}, and none is in the way`);
 }
 
-/** The unfinished workflow that has locked the resource; a unique index allows only one. Null if it is free. */
+/** The unfinished workflow that has locked the resource; a unique index allows only one. Null if there is none. */
 export async function findUnfinished(sql: Sql, resourceKey: string): Promise<UnfinishedWorkflow | null> {
   const [holder] = await sql.query<UnfinishedWorkflow>(holderSql, [resourceKey]);
   return holder ?? null;

@@ -25,7 +25,6 @@ function contextOfTraceparent(traceparent: string | null): Context {
   });
 }
 
-/** The id of the trace in a `traceparent`. */
 export const traceIdOf = (traceparent: string | null): string | null =>
   traceparentForm.exec(traceparent ?? '')?.[1] ?? null;
 
@@ -36,14 +35,14 @@ export function activeTraceparent(): string | undefined {
   return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** Runs `work` in the trace of the row, even if the job belongs to another trace. */
+/** Runs `work` in the trace of the row, whatever trace is active. */
 export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
   context.with(contextOfTraceparent(traceparent), work);
 
 /**
- * The parent of the spans for a row's work. The parent is the active span if the span belongs to the row's trace.
- * Otherwise the parent is the row's `traceparent`, because a job may carry another trace. A row without a trace uses
- * the active span. Without an active span, the row begins a new trace.
+ * The parent of the spans for a row's work: the active span, if it belongs to the row's trace, and otherwise the row's
+ * `traceparent`, because a job may carry another trace. A row without a trace uses the active span. Without an active
+ * span, it begins a new trace.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);
@@ -150,8 +149,8 @@ meter.addBatchObservableCallback(
 );
 
 /**
- * Adds zero to each counter, so that it exists before anything is counted. A counter that first appears with the value
- * one would not show as growth.
+ * Adds zero to all counters but `workflow.started`, so that they exist before anything is counted. A counter that first
+ * appears with the value one would not show as growth.
  */
 export function beginCounting(kinds: readonly string[]): void {
   for (const kind of kinds) {

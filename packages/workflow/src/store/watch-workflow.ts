@@ -8,7 +8,6 @@ import { cancelUnclaimed, type OnFailed } from './start-workflow';
 export interface WatchOptions {
   /** The last version that the client has seen (`Last-Event-ID`). Only newer versions are yielded. */
   afterVersion?: number;
-  /** Ends the watching when it is aborted. */
   signal?: AbortSignal;
   listener?: WorkflowListener;
 }
@@ -47,7 +46,7 @@ export async function* watchWorkflow(
 
 export type StepWaited =
   | { state: 'succeeded'; output: unknown }
-  /** The step has failed, or the workflow will not run it any more. */
+  /** The step has failed, or the workflow does not run it unless staff retry the workflow. */
   | { state: 'failed'; problem: Omit<WorkflowProblem, 'internal'> }
   /** Nobody claimed the workflow by its `start_by`. It was cancelled without any effect. */
   | { state: 'cancelled' }
@@ -66,8 +65,8 @@ export interface StepWaitOptions<Tx> {
 const stepPollMs = { listening: 1_000, alone: 50 };
 
 /**
- * Waits at most `timeoutMs` until a step of a workflow is done or can certainly not be done any more. It must be called
- * outside a transaction.
+ * Waits at most `timeoutMs` until a step of a workflow is done, or will not be done unless staff retry the workflow. It
+ * must be called outside a transaction.
  */
 export async function waitForStep<Tx>(
   database: Database<Tx>,
@@ -137,8 +136,7 @@ export interface Pauses {
 }
 
 /**
- * Makes pauses. With a listener, a change of the workflow ends a pause early. Without one, a pause lasts for its whole
- * time.
+ * Makes pauses. With a listener, a change of the workflow ends a pause early. Without a listener, only `signal` does.
  */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;

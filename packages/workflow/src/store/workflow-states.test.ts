@@ -76,9 +76,7 @@ const newWorkflow = {
   requestId: 'request',
 };
 
-/**
- * Calls each statement for the workflow and its first step. Statements that end a step are called for the running step.
- */
+/** Calls each statement that a worker makes. A statement about one step is called for step `a`. */
 const workersStatements = {
   renewLease: (sql, claim) => states.renewLease(sql, claim, 60),
   reportProgress: (sql, claim) => states.reportProgress(sql, claim, 50),
@@ -104,7 +102,7 @@ const statements: Record<Statement, (sql: Sql, claim: ClaimKey) => Promise<unkno
 };
 
 interface Row {
-  /** The workflow and the name of a step. */
+  /** The id of the workflow, followed by the step's name in the row of a step. */
   key: string;
   state: string;
   /** All columns of the row as text. */
@@ -120,7 +118,7 @@ const readSteps = (sql: Sql): Promise<Row[]> =>
     `SELECT workflow_id || ' ' || name AS key, status AS state, to_jsonb(workflow_step)::text AS all FROM workflow_step`,
   );
 
-/** Every row that differs, as the change of its state. */
+/** The changes of state of all rows that differ in any column. */
 function changesOf(before: readonly Row[], after: readonly Row[], gone: string): Set<string> {
   const earlier = new Map(before.map((row) => [row.key, row]));
   const later = new Set(after.map((row) => row.key));
@@ -153,10 +151,7 @@ const told = {
   needs_attention: 'workflow.needs_attention',
 };
 
-/**
- * The events that these changes must cause: for each new workflow, for each that ended or waits for staff, and for each
- * that continues after staff.
- */
+/** The events that these changes must cause: a workflow is new, has ended, waits for staff or was retried by staff. */
 function eventsOf(statement: Statement, changes: ReadonlySet<string>): { type: string; states: string[] }[] {
   const states = new Map<string, Set<string>>();
   for (const change of changes) {

@@ -188,7 +188,7 @@ const relistSql = `
   )
   SELECT id FROM ours`;
 
-/** Begins a step that neither a claim nor a checkpoint has begun. */
+/** Begins the next step after {@link relistSteps}. Otherwise a claim or a checkpoint begins each step. */
 export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
   writeFenced(sql, claim, beginStepSql, [step]);
 
@@ -223,7 +223,7 @@ const completeSql = `
   )
   SELECT id FROM ours`;
 
-/** Begins to undo the workflow. The failed step keeps its failure. */
+/** Records that a step has failed for good and that the workflow is undone from now on. */
 export const beginUndo = (sql: Sql, claim: ClaimKey, step: string, failure: WorkflowProblem): Promise<void> =>
   writeFenced(sql, claim, beginUndoSql, [step, ...errorValues(failure)]);
 
@@ -238,7 +238,7 @@ const beginUndoSql = `
   )
   SELECT id FROM ours`;
 
-/** Records that the step was undone. The failed step keeps its failure. */
+/** Records that the step was undone. The failed step keeps the status `failed`. */
 export const completeUndo = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
   writeFenced(sql, claim, completeUndoSql, [step]);
 
@@ -304,7 +304,8 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// During an undo the failed step keeps its failure. A workflow that staff have abandoned stays abandoned.
+// During an undo, customers still see the error that caused the undo. A workflow that staff have abandoned keeps the
+// error `abandoned`.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,

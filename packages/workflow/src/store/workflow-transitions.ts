@@ -16,7 +16,7 @@ import type { Direction, StepStatus, WorkflowStatus } from './claim.types';
 export type WorkflowState = `${WorkflowStatus} ${Direction | '*'}`;
 type Change<State extends string> = `${State | 'none'} -> ${State}`;
 
-/** The changes of a workflow that each statement makes. `*` stands for any direction, which stays as it is. */
+/** The changes of a workflow that each statement makes. `*` on both sides stands for any direction, which is kept. */
 export const workflowTransitions = {
   insertWorkflow: ['none -> queued forward'],
   claimWorkflow: ['queued * -> running *', 'running * -> running *'],
@@ -38,7 +38,7 @@ export const workflowTransitions = {
 
 export type Statement = keyof typeof workflowTransitions;
 
-/** The changes of a step that each statement makes. A statement that is not listed changes no step. */
+/** The changes of a step's status that each statement makes. A statement that is not listed changes no status. */
 export const stepTransitions = {
   insertWorkflow: ['none -> pending'],
   claimWorkflow: ['none -> pending', 'none -> running', 'pending -> running', 'running -> running'],

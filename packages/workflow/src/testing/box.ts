@@ -22,7 +22,7 @@ interface Caller {
 
 export const ledgerFile = (boxes: string): string => path.join(boxes, 'ledger.ndjson');
 export const currentText = (boxes: string, id: string): string => readFileSync(path.join(boxes, id, 'current'), 'utf8');
-/** The names of everything that must not be left after a run has ended. */
+/** The names of the files that are there although they must be gone after a run has ended. */
 export const leftovers = (boxes: string, id: string): string[] =>
   ['staged', 'previous'].filter((name) => existsSync(path.join(boxes, id, name)));
 

@@ -6,7 +6,7 @@ import { refillBox } from './refill-box';
 import type { World } from './world';
 
 /**
- * Runs the crash cases of `refill_box`. At the end a box must contain OLD or NEW, and no other file unless its workflow
+ * Runs the crash cases of `refill_box`. At the end a box must contain OLD or NEW, and no leftovers unless its workflow
  * waits for staff. The hooks must have written their rows once.
  */
 export const crashBox = (world: World, options: CrashOptions): Promise<CrashReport> =>

@@ -56,7 +56,7 @@ export const boxTables = `
 /** Makes workflows for tests. Their steps use variables of the test, and their hooks write nothing. */
 export const workflow = workflowsFor<unknown, unknown>();
 
-/** A slow step that stops at once when its signal is aborted. With `poison` it kills its process. */
+/** A workflow of one slow step, which stops at once when its signal is aborted. With `poison` it kills its process. */
 export const dawdle = workflow({
   kind: 'dawdle',
   input: z.strictObject({ ms: z.number(), poison: z.boolean().optional() }),

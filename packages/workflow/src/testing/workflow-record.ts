@@ -3,7 +3,6 @@ import type { CrashLook } from '@drydock/testing/crash-every-step';
 import { until } from '@drydock/testing/wait';
 import type { QueryResultRow } from 'pg';
 
-/** The access to a service's tables. */
 interface Tables {
   rows<Row extends QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
 }

@@ -36,7 +36,7 @@ export interface World {
   dispatcher(): Dispatcher;
   /** Starts a worker process. If it is killed, its leases end with it. */
   spawnWorker(environment?: Record<string, string>): ChildProcess;
-  /** The leases of a worker that was frozen. */
+  /** The access to the leases of this world, for a test that freezes a worker. */
   leases: Leases;
   /**
    * Makes every workflow due that waits for a later attempt. It must be called before each attempt, because each

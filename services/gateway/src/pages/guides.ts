@@ -43,7 +43,7 @@ export const guides = [
 /** HTML in a guide is shown as text, and links that could run code are dropped. Both are markdown-it's defaults. */
 const markdown = new MarkdownIt({ html: false, linkify: false });
 
-/** The name under which GitHub links to a heading. */
+/** The anchor that GitHub gives a heading. Links in the guides are written for GitHub. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -159,7 +159,6 @@ export async function guidePage(name: string): Promise<Page> {
   return make();
 }
 
-/** The page that lists all guides. */
 export const guideIndexPage = keptOnce(() => {
   const entries = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}"><b>${title}</b><span>${about}</span></a></li>`,

@@ -8,7 +8,6 @@ export interface Page {
   text: string | Buffer;
   /** The Content-Security-Policy; without one, `strictPolicy`. */
   contentPolicy?: string;
-  /** The target of a redirect. */
   location?: string;
   /** The compressed forms of a page that is the same for everybody. */
   kept?: { etag: string; br: Buffer; gzip: Buffer };
@@ -18,8 +17,8 @@ const compressBrotli = promisify(brotliCompress);
 const compressGzip = promisify(gzip);
 
 /**
- * Compresses a large page that is the same for everybody, once and off the event loop. The page also gets an entity tag
- * from its content, so that a client that has the page receives 304.
+ * Compresses a page that is the same for everybody, off the event loop. The page also gets an entity tag from its
+ * content, so that a client that has the page receives 304.
  */
 export async function keepPage({ text, ...page }: Page): Promise<Page> {
   const bytes = Buffer.from(text);
@@ -35,7 +34,7 @@ export async function keepPage({ text, ...page }: Page): Promise<Page> {
 }
 
 /**
- * Makes a page at its first request and keeps it. Most gateways never receive such a request. A failure is not kept.
+ * Makes a page at its first request, because most gateways are never asked for it, and keeps it. A failure is not kept.
  */
 export function keptOnce(make: () => Page | Promise<Page>): () => Promise<Page> {
   let made: Promise<Page> | undefined;
@@ -59,7 +58,7 @@ export const jsonPage = (value: unknown): Page => ({
   text: JSON.stringify(value),
 });
 
-/** Programs get JSON by asking for it; a client without a preference gets the page. */
+/** Whether the client gets JSON. It must ask for JSON and not for HTML; a client without a preference gets the page. */
 export const wantsJson = (accept: string | undefined): boolean =>
   (accept ?? '').includes('application/json') && !(accept ?? '').includes('text/html');
 
@@ -87,7 +86,6 @@ export interface Layout {
   body: string;
   /** Further HTML for the head of the page. */
   head?: string;
-  /** The part of the documentation that the page belongs to. */
   part: 'reference' | 'guides' | 'problems';
   contentPolicy?: string;
 }
@@ -113,6 +111,6 @@ ${body}</body></html>
   return { status: 200, contentType: 'text/html; charset=utf-8', text, contentPolicy };
 }
 
-/** A page of prose, beside the list of guides. */
+/** A page of prose, such as a guide or a problem. */
 export const prosePage = ({ body, ...layout }: Layout): Page =>
   htmlPage({ ...layout, body: `<main class="dd-page">${body}</main>` });

@@ -7,7 +7,6 @@ const entryOf = (code: ProblemCode) => {
   return { type: `/problems/${code}`, code, status, title, advice, transient };
 };
 
-/** The page that lists every problem code. */
 export function problemIndexPage(accept: string | undefined): Page {
   const entries = problemCodes.map(entryOf);
   if (wantsJson(accept)) return jsonPage({ data: entries });

@@ -6,7 +6,6 @@ import { problemCodes, problems } from '@drydock/contracts/platform/problems';
 import { guides, readGuideParts } from './guides';
 import { escapeHtml, htmlPage, jsonPage, keptOnce, type Page, wantsJson } from './page';
 
-/** The OpenAPI document, which programs read. */
 export const openApiPage = keptOnce(() => jsonPage(buildOpenApi(endpoints)));
 
 /**
@@ -52,7 +51,6 @@ const ownFiles = path.resolve(__dirname, '../../browser');
 const textOf = (file: string, contentType: Page['contentType']): (() => Promise<Page>) =>
   keptOnce(async () => ({ status: 200, contentType, text: await readFile(file) }));
 
-/** The files that the pages load, by path. */
 export const pageFiles: Readonly<Record<string, () => Promise<Page>>> = {
   '/docs/page.css': textOf(path.join(ownFiles, 'page.css'), 'text/css; charset=utf-8'),
   '/docs/page.js': textOf(path.join(ownFiles, 'page.js'), 'text/javascript; charset=utf-8'),

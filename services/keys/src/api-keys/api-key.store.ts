@@ -28,7 +28,6 @@ interface ListPage {
   take: number;
 }
 
-/** A bound that is greater than every UUIDv7. */
 const newest = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const inSight = (table: Prisma.Sql, { mode }: KeyScope): Prisma.Sql =>
@@ -142,7 +141,7 @@ export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & Ke
   return row ?? null;
 }
 
-/** Resolves with the key's organisation, or with null if there was no such key to revoke. */
+/** Resolves with the key's id and organisation, or with null if there was no such key to revoke. */
 export async function revokeApiKey(
   tx: Tx,
   scope: KeyScope,
@@ -168,8 +167,8 @@ export async function expireApiKey(tx: Tx, keyId: string, graceSeconds: number):
 }
 
 /**
- * Marks keys as revoked that have expired or whose grace time is over, so that they are no longer listed. Resolves with
- * their number.
+ * Marks keys as revoked that have expired or whose grace time is over, and removes them from the lists. Resolves with
+ * the number of removed listings.
  */
 export async function retireExpiredKeys(tx: Tx): Promise<number> {
   return tx.$executeRaw`
@@ -215,8 +214,8 @@ export interface KeyUse {
 
 /**
  * Records the last use of keys and their new hashes. Skips a use without a new hash if a use of the minute before is on
- * record. Skips a locked key, because a later use will be recorded. One statement writes both columns, so that every
- * key that was used after a change of the pepper has a new hash.
+ * record. Skips a locked key, because a later use will be recorded. One statement writes the use and the hash. So a key
+ * whose last use on record is later than a change of the pepper has a new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];

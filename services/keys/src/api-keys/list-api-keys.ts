@@ -82,7 +82,7 @@ export const getMe = ({ database }: HandlerContext) =>
         findApiKey(database.pool, caller, caller.keyId),
         findOrg(database.pool, caller.orgId, caller.orgId),
       ]);
-      // The key was revoked between the gateway's check and this read.
+      // The key may have been revoked between the gateway's check and this read.
       if (key === null || org === null) throw problem('unauthenticated');
       const scopes = [...caller.scopes];
       return {

@@ -34,7 +34,6 @@ afterAll(() => api.close());
 
 const get = (caller: Caller, query = '') => api.call(caller, 'GET', `/v1/api-keys${query}`);
 
-/** Reads all pages by their cursors. */
 async function crawl(caller: Caller, query: Record<string, string> = {}): Promise<ApiKey[]> {
   const found: ApiKey[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {

@@ -69,7 +69,6 @@ interface MintingRequest {
   now: Date;
 }
 
-/** Inserts a key with these rights. The answer is the only place where its token appears. */
 async function mintKey(
   tx: Tx,
   secrets: KeySecrets,

@@ -76,8 +76,8 @@ export interface AuditScope {
 }
 
 /**
- * Lists entries, newest first, beginning after the entry `after`. Reads no more rows of an organisation than the page
- * may need, however long the log is.
+ * Lists entries, newest first, beginning after the entry `after`. Takes at most one page of entries from each
+ * organisation, however long its log is.
  */
 export function listAudit(
   tx: Reader,

@@ -11,7 +11,6 @@ export interface EventNumbers {
   past(seq: bigint, signal: AbortSignal): Promise<void>;
 }
 
-/** The parts that a handler is given. */
 export interface HandlerContext {
   database: KeysDatabase;
   pager: Pager;

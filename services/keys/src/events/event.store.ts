@@ -20,8 +20,8 @@ export interface EventScope {
 }
 
 /**
- * Stores events, oldest first. An event that exists already stays as it is. Readers see an event only once it has a
- * sequence number.
+ * Stores events, which must be in order, oldest first. An event that exists already stays as it is. Readers see an
+ * event only once it has a sequence number.
  */
 export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   await tx.$executeRaw`
@@ -62,7 +62,7 @@ export function listEvents(
   ]);
 }
 
-/** Null if the event does not exist, or if it belongs to another organisation or the other mode. */
+/** Null if the event does not exist, has no sequence number yet, or belongs to another organisation or mode. */
 export async function findEvent(
   sql: Sql,
   { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>,

@@ -15,8 +15,8 @@ export interface Sequencer extends EventNumbers {
 /** The shortest pause between two searches for new events, however often `ring` is called. */
 const lookMsLeast = 100;
 /**
- * The longest pause while events arrive or a stream waits. More events may have arrived than one round can number.
- * Another process may number the events for which a stream waits.
+ * The longest pause while events arrive or a stream waits. One round may not number all events that have arrived, and
+ * another process may have numbered those for which a stream waits.
  */
 const busyMs = 1_000;
 /** The longest pause otherwise. */
@@ -67,7 +67,7 @@ export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
           resolve();
         };
         waiting.add(look);
-        bell.ring(); // the pause may have begun before anybody waited
+        bell.ring(); // ends a long pause that began before a stream waited
         signal.addEventListener('abort', look);
         look();
       }),

@@ -11,7 +11,7 @@ export async function insertOrg(tx: Tx, org: OrgRecord): Promise<OrgRecord | nul
   return inserted ?? null;
 }
 
-/** The organisation, if it is `rootId` or below it; otherwise null. */
+/** Finds an organisation. Null unless it is `rootId` or below it. */
 export const findOrg = (tx: Reader, rootId: string, orgId: string): Promise<OrgRecord | null> =>
   tx.org.findFirst({ where: { id: orgId, path: { has: rootId } } });
 
@@ -40,8 +40,8 @@ export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promis
 }
 
 /**
- * Locks the organisation for a change, and the organisations above against changes. Null if the organisation is not
- * below `rootId`.
+ * Locks the organisation for a change, and the organisations above against changes. Null if `orgId` is neither `rootId`
+ * nor below it.
  */
 export async function lockForChange(
   tx: Tx,

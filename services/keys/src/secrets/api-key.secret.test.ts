@@ -47,7 +47,7 @@ test('random secrets and prefixes use every letter about equally', () => {
       counts.set(letter, (counts.get(letter) ?? 0) + 1);
   }
   const mean = (1_000 * 55) / 62;
-  // The margin is six standard deviations, which are 180.
+  // The margin is six standard deviations, about 180.
   expect(counts.size).toBe(62);
   expect([...counts.values()].every((count) => Math.abs(count - mean) < 6 * Math.sqrt(mean))).toBe(true);
 });

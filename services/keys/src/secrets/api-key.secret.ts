@@ -70,8 +70,8 @@ function letters(bytes: Uint8Array, length: number): string {
 }
 
 /**
- * Peppers by version, in hex. If version 1 is not among them, it is derived from the service's secret. While the
- * service's secret is rotated, version 1 has one pepper for each accepted secret.
+ * Peppers by version, in hex. If version 1 is not given, it is derived from the service's secret. While the service's
+ * secret is rotated, a derived version 1 has one pepper for each accepted secret.
  */
 export type Peppers = Readonly<Record<string, string>>;
 

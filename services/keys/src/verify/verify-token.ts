@@ -59,7 +59,10 @@ export interface VerifyContext {
 
 const refused: Verification = { valid: false };
 
-/** Verifies a token and resolves with its present rights. Every refusal has the same answer and takes the same time. */
+/**
+ * Verifies a token and resolves with its present rights. Every refusal has the same answer, and takes the same time
+ * unless the token is malformed.
+ */
 export async function verifyToken(
   { database, secrets, lastUses }: VerifyContext,
   token: string,

@@ -67,7 +67,7 @@ export interface ClaimLimits {
   mostOfOrg: number;
   /** The number of deliveries that this process is sending now, by organisation. */
   sending: Readonly<Record<string, number>>;
-  /** The time after which another process treats the delivery as lost. */
+  /** The seconds after which another process may claim the delivery, because this one has not written a result. */
   leaseSeconds: number;
   /** The organisation that was served last. Organisations with greater ids come next. */
   afterOrg: string;
@@ -134,16 +134,15 @@ export interface Settlement extends Outcome {
   retrySeconds: number | null;
 }
 
-/** The days of failure after which a webhook is switched off. */
 const failingDays = 5;
 
-/** The result of the attempt `attempts` at the delivery `id`. */
+/** The result of one attempt. `attempts` is the number of the attempt. */
 export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
 
 /**
- * Writes the results of attempts of one webhook, and makes the next delivery of each resource due. A delivery that
- * another process has claimed meanwhile is left as it is. Resolves with the reason if a result switched the webhook
- * off, otherwise with null.
+ * Writes the results of attempts of one webhook. Where a delivery has ended, the next delivery of its resource becomes
+ * due. A delivery that another process has claimed meanwhile is left as it is. Resolves with the reason if a result
+ * switched the webhook off, otherwise with null.
  */
 export const settleDeliveries = (
   database: KeysDatabase,

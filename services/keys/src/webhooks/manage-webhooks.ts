@@ -52,7 +52,7 @@ function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | und
 
 const storedSchema = webhookSchema.extend({ made_with: z.string().optional() });
 
-/** Keeps the secret out of rows and stored answers. A replay derives it again. */
+/** Keeps the secret out of the stored answer. A replay derives the secret again. */
 const replaySecret = ({
   webhookSecrets,
 }: HandlerContext): ReplaySecret<typeof endpoints.createWebhook> &

@@ -58,7 +58,6 @@ export async function insertWebhook(
   return there >= max ? null : tx.webhook.create({ data: row });
 }
 
-/** Whether any organisation has a webhook. */
 export const hasWebhooks = async (sql: Sql): Promise<boolean> =>
   (await sql.query('SELECT FROM webhooks LIMIT 1')).length > 0;
 

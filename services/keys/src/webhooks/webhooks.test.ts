@@ -38,7 +38,6 @@ async function startReceiver() {
     port: 0,
     answer: (_message: Received): number | 'hang' | 'drip' | 'other protocol' | Promise<number> => 204,
     url: (path: string) => `http://127.0.0.1:${receiver.port}${path}`,
-    /** Returns the events that a path has received, in order. */
     at: (path: string) => received.filter((message) => message.path === path),
     hangUp: () => server.closeAllConnections(),
     /** Closes the port until `comeBack`. */
@@ -466,7 +465,6 @@ test('an organisation whose receivers hang takes only its share, and other organ
   await happen([event]);
   await until(() => receiver.at(pathOf(quick)).some(({ id }) => id === event.id));
   expect(hanging).toHaveLength(4);
-  // Ends the hanging connections.
   receiver.hangUp();
 }, 60_000);
 

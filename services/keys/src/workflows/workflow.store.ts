@@ -44,7 +44,7 @@ const summaryOf = (row: Row): WorkflowSummary => ({
 
 /**
  * Lists workflows, newest first, beginning after the workflow `after`. The query contains only the conditions that the
- * filter has, so that each combination can use its own index.
+ * filter has, so that it can use the index for one of them.
  */
 export async function listWorkflows(
   sql: Sql,
