@@ -32,7 +32,7 @@ export class SeededRandom {
     return picked;
   }
 
-  /** Returns different items in random order. */
+  /** Returns up to `count` different items in random order. */
   pickSome<T>(from: readonly T[], count: number): T[] {
     const left = [...from];
     const picked: T[] = [];

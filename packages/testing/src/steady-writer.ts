@@ -9,7 +9,7 @@ export interface WriterSession {
 
 export interface SteadyWriterOptions {
   connect: () => Promise<WriterSession>;
-  /** The rate at which rows are written, if the server is fast enough. */
+  /** The rate at which rows are written. A slow server gets fewer. */
   rowsPerSecond: number;
 }
 

@@ -32,7 +32,7 @@ export interface SealedPiece {
   name: string;
   /** The object's size in bytes. */
   size: number;
-  /** Compares the object's MACs. @throws ArchiveError `missing`, `truncated`, `foreign`, `tampered` or `mismatch` */
+  /** Compares the object's MACs. @throws ArchiveError `truncated`, `foreign`, `tampered` or `mismatch` */
   verify(bytes: Buffer): void;
 }
 
@@ -71,8 +71,7 @@ export function folderSink(folder: string): ArchiveSink {
         await file.close();
       }
       await rename(temporary, path);
-      // The manifest is written last. Its rename must not reach the disk before the renames of the objects that it
-      // names.
+      // The manifest is written last, so this sync makes the renames of all objects durable.
       if (name === manifestName) await syncFolder(folder);
     },
   };
