@@ -39,7 +39,7 @@ function makeWritable(folder: Buffer): void {
 
 /**
  * Returns one line for each path below a directory, with its mode, time, number of names and content. Times are in
- * microseconds, because these tests set no finer times.
+ * microseconds; `describeFully` has nanoseconds.
  */
 export function describeTree(directory: string): string[] {
   const names = listNames(directory, '');

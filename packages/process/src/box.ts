@@ -327,7 +327,7 @@ function overInherited(first: number): Descriptors {
   );
 }
 
-/** Linux's O_CLOEXEC in octal, as `/proc/self/fdinfo` shows it. */
+/** Linux's O_CLOEXEC. `/proc/self/fdinfo` shows the flags in octal. */
 const closedOnExec = 0o2_000_000;
 
 function isPassedOn(fd: number): boolean {

@@ -29,7 +29,7 @@ export function serverAccount(account: number | null = null): { uid: number; gid
 }
 
 /**
- * Creates a folder that only this process's account can enter. If this process is root, only the account `nobody` can.
+ * Creates a folder that only this process's account can enter. If this process is root, the folder belongs to `nobody`.
  */
 export function makePrivateFolder(folder: string): void {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -112,7 +112,7 @@ export function settlePassword(passwordFile: string): string {
   return fs.readFileSync(passwordFile, 'utf8').trim();
 }
 
-/** The kernel's limit for a socket's path: 107 bytes on Linux, 103 on macOS. */
+/** The kernel's limit for a socket's path is 107 bytes on Linux and 103 on macOS. The lower one is used everywhere. */
 const socketPathBytesMax = 103;
 
 /**

@@ -117,7 +117,10 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
 
 const wayBack = ' while going back';
 
-/** Returns cases in which the last undoable step fails and the worker then dies in an undo, one case for each undo. */
+/**
+ * Returns cases in which the last undoable step fails and the worker then dies in an undo. There is one case for each
+ * undo, and two in the profile `full`.
+ */
 function undoCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const undoable = definition.steps.slice(0, definition.pointOfNoReturn);
   const last = undoable.at(-1)?.name;

@@ -18,8 +18,8 @@ export type SubmitJob = z.infer<typeof submitJobSchema>;
  * | (none) | queued | it was submitted and written to disk |
  * | queued | running | a place is free and, if the kind has one, the channel is open |
  * | running | succeeded | the work returned a result |
- * | queued, running | failed | the work threw, or the agent or the channel ended or never opened (`interrupted`) |
- * | queued, running | cancelled | the caller sent DELETE, or a job with a newer claim or the same lock came (`superseded`) |
+ * | queued, running | failed | the work threw; or the agent ended, or the channel broke or never opened (`interrupted`) |
+ * | queued, running | cancelled | the caller sent DELETE, or a newer claim or a job with its lock came (`superseded`) |
  */
 export const jobStateSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
 export type JobState = z.infer<typeof jobStateSchema>;

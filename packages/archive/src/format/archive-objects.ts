@@ -9,7 +9,7 @@ import { formatBounds } from './archive-limits';
  * objects are written again under the same names.
  */
 export interface ArchiveSink {
-  /** Resolves when the object is durable. */
+  /** Resolves when the object is stored. Once the manifest is stored, all objects are durable. */
   write(name: string, bytes: Buffer): Promise<void>;
 }
 

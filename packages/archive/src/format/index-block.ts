@@ -28,8 +28,8 @@ export interface IndexBlock {
 const segmentRowBytes = 8 + macBytes;
 
 /**
- * Encodes a block before it is sealed. The caller passes encoded entries, because decoded entries would keep a growing
- * block in memory twice.
+ * Encodes a block before it is sealed. The caller encodes each entry as it comes, because keeping decoded entries until
+ * now would hold the block in memory twice.
  */
 export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');

@@ -16,7 +16,7 @@ import { closedToUs, type LivePath, readLinkTarget, unlessClosed, walkDirectory 
 
 /**
  * The most content that is packed more than once because its file has several names. The copies take no space on disk,
- * so no other limit covers them.
+ * so the size of the disk does not limit them.
  */
 const copiedBytesMax = 64 * 2 ** 30;
 
@@ -105,7 +105,7 @@ async function bury(packing: TreePacking, path: ByteString): Promise<void> {
   await addEntry(packing, tombstoneOf(path));
 }
 
-/** Packs one path. Returns `absent` if the archive must not have the path. */
+/** Packs one path. Returns `absent` if the path is left out, so that a version in the parent gets a tombstone. */
 async function packPath(
   packing: TreePacking,
   hardLinks: HardLinks,

@@ -38,7 +38,7 @@ export interface OpenArchive {
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
-  /** The one of the caller's keys that sealed the archive. */
+  /** The caller's key that sealed the archive. */
   key: ArchiveKey;
 }
 

@@ -1,7 +1,7 @@
 import { isTest, type SourceFile } from './source-files';
 
 interface TextRule {
-  /** The rule and its exceptions, as the title of its test. */
+  /** The rule, often with its exceptions. It is the title of the test. */
   reason: string;
   pattern: RegExp;
   /** Tells whether the file may contain the text. */
