@@ -61,8 +61,9 @@ export interface SiteHostClient {
   probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
   /**
-   * Gives the site's application a new process, which gets the next request. Throws `no_app` if the site has no
-   * application, and `restart_blocked` if its `tmp` is no ordinary folder. Each call restarts the application again.
+   * Restarts the site's application, so that the next request gets a new process. Throws `no_app` if the site has no
+   * application, `restart_blocked` if `tmp` or `tmp/restart.txt` is a link or no ordinary folder or file, and
+   * `sandbox_unavailable`. Each call restarts the application again.
    */
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /**

@@ -149,7 +149,10 @@ export const dumpResultSchema = z.object({
   raw_bytes: z.number(),
 });
 export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_mac: z.string(), major: majorSchema });
-/** The result of a trial with the schema alone. `refused` has the first twenty statements that Postgres refused. */
+/**
+ * The result of a trial with the schema alone. `refused` has the first twenty statements that Postgres refused. For
+ * MySQL it is empty, because there a refused statement fails the trial.
+ */
 export const tryDumpResultSchema = z.object({
   tables: z.int(),
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),

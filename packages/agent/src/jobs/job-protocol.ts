@@ -18,7 +18,7 @@ export type SubmitJob = z.infer<typeof submitJobSchema>;
  * | (none) | queued | it was submitted and written to disk |
  * | queued | running | a place is free and, if the kind has one, the channel is open |
  * | running | succeeded | the work returned a result |
- * | queued, running | failed | the work threw; or the agent ended, or the channel broke or never opened (`interrupted`) |
+ * | queued, running | failed | the work threw, or the agent ended, or there is no channel any more (`interrupted`) |
  * | queued, running | cancelled | the caller sent DELETE, or a newer claim or a job with its lock came (`superseded`) |
  */
 export const jobStateSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
