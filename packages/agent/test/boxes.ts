@@ -40,7 +40,6 @@ export interface Levers {
 export interface BoxHost {
   url: string;
   secret: string;
-  /** The secret of a caller that may only read. */
   readerSecret: string;
   levers: Levers;
   client: ControlClient;

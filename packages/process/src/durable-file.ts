@@ -64,7 +64,6 @@ export async function pointDurably(pointer: string, target: string, atRename: ()
   await syncFolder(path.dirname(pointer));
 }
 
-/** Returns the text of a file, or null if there is none. */
 export async function readIfThere(file: string): Promise<string | null> {
   try {
     return await readFile(file, 'utf8');

@@ -32,7 +32,6 @@ const isMode = (text: string | undefined): text is FaultMode => faultModes.some(
 export const faultTokenName = ({ point, mode, number }: FaultToken): string =>
   [point, mode, ...(number === undefined ? [] : [number])].join('@');
 
-/** Parses a file name. Returns undefined if it is no token. */
 function parseFaultToken(fileName: string): FaultToken | undefined {
   const [point, mode, number] = fileName.split('@');
   if (point === undefined || point === '' || !isMode(mode)) return undefined;

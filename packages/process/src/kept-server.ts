@@ -15,7 +15,6 @@ export interface Awaited {
    * server can answer.
    */
   bindTimeoutMs?: number;
-  /** Gets the server's log. */
   onLog?: ((text: string) => void) | undefined;
 }
 

@@ -62,7 +62,6 @@ export interface RedisServer {
 const startTimeoutMs = 30_000;
 const stopTimeoutMs = 10_000;
 
-/** Returns the Valkey or Redis on the PATH, Valkey first, or null. */
 export function findRedis(): string | null {
   return findProgram(['valkey-server', 'redis-server']);
 }
@@ -135,7 +134,6 @@ function keptPassword(folder: string): string {
   return fs.readFileSync(file, 'utf8').trim();
 }
 
-/** Ends a leftover server of an earlier run on this folder. */
 async function clearLeftoverRedis(folder: string): Promise<void> {
   const note = path.join(folder, 'running.json');
   if (!fs.existsSync(note)) return;

@@ -14,7 +14,6 @@ export interface CrashCase {
   arm: readonly { point: string; mode: FaultMode; times: number }[];
   /** The step that must be on record. If the workflow must not succeed, the record must say that this step failed. */
   step: string;
-  /** The status with which the workflow must end. */
   expect: 'succeeded' | 'failed' | 'needs_attention';
   /** How often the step must have started. Without this field the number is not checked. */
   attempts?: number;

@@ -9,7 +9,6 @@ export interface FaultTokens {
   folder: string;
   /** Creates tokens for the next `times` passes of the fault point. */
   arm(point: string, mode: FaultMode, times?: number): void;
-  /** Returns the names of unused tokens. */
   left(): string[];
   clear(): void;
   remove(): void;

@@ -17,7 +17,6 @@ export interface StackOptions {
   leaseSeconds?: number;
   /** The pause between two sweeps. Default: 300 ms. */
   sweepMs?: number;
-  /** The folder of fault tokens. */
   faultsDir?: string;
   /** The URL of an OTLP/HTTP collector. */
   otlpEndpoint?: string;
@@ -66,11 +65,9 @@ export interface TestStack {
    * now). Call it only when the workers of these leases are dead.
    */
   expireLeases(service: string, at?: number): Promise<void>;
-  /** Returns what a process has logged so far. */
   log(name: string): string;
   /** Returns an environment variable of a running process, which may be a secret. @throws if the variable is not set */
   variable(name: string, variable: string): string;
-  /** Returns the environment of a running process. */
   environment(name: string): Record<string, string>;
   /** Stops everything as Ctrl-C does, and removes the data folder if the test did not provide it. */
   stop(): Promise<void>;

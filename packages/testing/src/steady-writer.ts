@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** One database session of the writer. */
 export interface WriterSession {
   /** Writes a row in its own transaction. Resolves when the commit is acknowledged. */
   write(id: number): Promise<void>;

@@ -74,7 +74,6 @@ export interface ControlProtocol<Code extends string> {
    * never gets an answer that holds a password.
    */
   readers: Parties;
-  /** Every code with which a call may be refused, and its HTTP status. */
   statuses: Readonly<Record<Code | CommonCode, number>>;
   /** The error class that the client throws for a refusal. */
   Refusal: new (

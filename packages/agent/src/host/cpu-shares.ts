@@ -164,7 +164,6 @@ export class CpuShares {
     return (root && this.members.get(root)) ?? [];
   }
 
-  /** The share of the machine that the organisation has used in the last seconds. */
   shareOf(organisation: string): number {
     return this.shares.get(organisation) ?? 0;
   }

@@ -242,7 +242,6 @@ export class Jobs {
     await Promise.all(older.map((job) => this.end(job, new Ended('cancelled', 'superseded', `by fence ${fence}`))));
   }
 
-  /** Tells whether an unfinished job of this site or database holds the lock. */
   isLocked(thingId: string, lock: string): boolean {
     return [...this.jobs.values()].some(({ record, running }) => record.thing_id === thingId && running?.lock === lock);
   }

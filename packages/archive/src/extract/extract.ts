@@ -117,7 +117,6 @@ export async function extract(options: ExtractOptions): Promise<ExtractResult> {
 }
 
 interface CheckedTargets extends ExtractResult {
-  /** The blocks to extract, by root. */
   tasks: Map<string, CheckedTree['tasks']>;
 }
 

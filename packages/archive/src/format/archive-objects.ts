@@ -13,7 +13,6 @@ export interface ArchiveSink {
   write(name: string, bytes: Buffer): Promise<void>;
 }
 
-/** The source from which an archive is read. */
 export interface ArchiveSource {
   /**
    * Returns the whole object. The Buffer belongs to the caller, which may move it to a thread. Rejects with

@@ -216,7 +216,6 @@ export class BlockWriter {
     this.rawBytes = 0;
   }
 
-  /** Resolves when everything is written. */
   async finish(): Promise<void> {
     await this.closeBlock();
     await this.closing;

@@ -2,7 +2,6 @@ import path from 'node:path';
 import { parseSync } from '@swc/core';
 import type { SourceFile } from './source-files';
 
-/** A node of the syntax tree that swc returns. */
 interface Node {
   type: string;
   [member: string]: unknown;

@@ -21,7 +21,6 @@ export interface HouseRow {
   value: number;
   /** A number that is worse than its limit is accepted while it is no worse than the goal. */
   goal: number;
-  /** The number as the table shows it. */
   shown: string;
   findings: Finding[];
 }

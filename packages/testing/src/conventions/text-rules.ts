@@ -4,7 +4,6 @@ interface TextRule {
   /** The rule, often with its exceptions. It is the title of the test. */
   reason: string;
   pattern: RegExp;
-  /** Tells whether the file may contain the text. */
   allowedIn(file: SourceFile): boolean;
 }
 
