@@ -40,7 +40,6 @@ export interface Levers {
 export interface BoxHost {
   url: string;
   secret: string;
-  /** The secret of a caller that may only read. */
   readerSecret: string;
   levers: Levers;
   client: ControlClient;
@@ -50,7 +49,10 @@ export interface BoxHost {
     url?: string;
     deadlineMs?: number;
   }): ControlClient;
-  /** Sends a call whose token is bound to the path and body in `signed` in place of those that are sent. */
+  /**
+   * Sends a call. Its token is bound to the path and the body in `signed` if they are given, otherwise to those that
+   * are sent.
+   */
   send(
     method: string,
     callPath: string,
@@ -60,14 +62,13 @@ export interface BoxHost {
 }
 
 interface BoxOptions {
-  /** The kinds of job that the agent offers. */
   kinds?: Record<string, AnyJobKind>;
   /** The folder of an earlier agent. By default the agent has a new folder, which is removed when it closes. */
   folder?: string;
   now?: () => Date;
 }
 
-/** Starts a minimal agent with a real server and a real client. */
+/** Starts a minimal agent, which hosts "boxes", with a real server and a real client. */
 export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions = {}): Promise<BoxHost> {
   const folder = kept ?? (await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-')));
   const secret = randomBytes(32).toString('hex');

@@ -287,15 +287,15 @@ test('a tree of a thousand folders comes back to its last one', async () => {
 });
 
 /**
- * Creates a deep path and a file at its end. Perl enters one directory after another, because no system call accepts
- * the whole path and the shell's `cd` needs it.
+ * Creates a deep path with a file, a hard link and a symlink at its end. Perl enters one directory after another,
+ * because no system call accepts the whole path. The shell's `cd` would use the whole path.
  */
 function makeDeep(site: string, name: string, depth: number): void {
   const script = `for (1..$ARGV[1]) { mkdir $ARGV[0] or die; chdir $ARGV[0] or die } exec '/bin/sh', '-c', 'echo deep >bottom; ln bottom second; ln -s bottom link; touch -d @1500000000.123456789 bottom'`;
   expect(spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).status).toBe(0);
 }
 
-/** Reads the file at the end of a deep path, step by step. */
+/** Describes the files at the end of a deep path: number of names and time, target of the symlink, content. */
 function readDeep(site: string, name: string, depth: number): string {
   const script = `for (1..$ARGV[1]) { chdir $ARGV[0] or die } exec '/bin/sh', '-c', "stat -c '%h %.9Y' bottom; readlink link; cat second"`;
   return spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).stdout.toString();
@@ -316,7 +316,7 @@ test.each([
   for (const folder of [site, target]) spawnSync('rm', ['-rf', join(folder, name)]);
 });
 
-/** Packs a tree without writing it. Returns the facts that packing reports. */
+/** Packs a tree without storing the archive. Returns what `pack` reports. */
 async function packNowhere(site: string): Promise<{ entries: number; skipped: { path: string; reason: string }[] }> {
   const skipped: { path: string; reason: string }[] = [];
   const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
@@ -358,7 +358,6 @@ const sharedList = accessList(
   [32, 0, nobody],
 );
 
-/** Creates files and folders with attributes of every kind. */
 function buildAttributes(site: string): void {
   mkdirSync(join(site, 'shared'));
   writeFileSync(join(site, 'plain'), 'x');

@@ -18,7 +18,6 @@ export interface Craft {
   kind?: 'tree' | 'stream';
   /** Changes the manifest just before a valid MAC is made for it. */
   manifest?: (manifest: Manifest) => Manifest;
-  /** Changes the sealed objects. */
   objects?: (archive: MemoryArchive) => void;
 }
 

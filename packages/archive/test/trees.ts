@@ -12,7 +12,7 @@ export const createdAt = new Date('2026-02-03T04:05:06.789Z');
 
 const folders: string[] = [];
 
-/** A fresh folder, removed by `removeFolders`. */
+/** Creates a folder that `removeFolders` removes. */
 export function freshFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'drydock-archive-'));
   folders.push(folder);
@@ -23,7 +23,7 @@ export function removeFolders(): void {
   for (const folder of folders.splice(0)) removeFolder(folder);
 }
 
-/** An ordinary user cannot empty a read-only folder, so each folder becomes writable first. */
+/** Removes a folder. An ordinary user cannot empty a read-only folder, so each folder becomes writable first. */
 export function removeFolder(folder: string): void {
   makeWritable(Buffer.from(folder));
   rmSync(folder, { recursive: true });
@@ -38,8 +38,8 @@ function makeWritable(folder: Buffer): void {
 }
 
 /**
- * Returns one line for each path below a directory, with everything that a restore must bring back. Times are to the
- * microsecond, because Node cannot set finer times.
+ * Returns one line for each path below a directory, with its mode, time, number of names and content. Times are in
+ * microseconds; `describeFully` has nanoseconds.
  */
 export function describeTree(directory: string): string[] {
   const names = listNames(directory, '');

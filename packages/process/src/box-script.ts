@@ -5,21 +5,22 @@ import type { ChildExit } from './guarded-child';
 
 /**
  * The script that creates a box. The script is the first process of new mount and process namespaces and stays their
- * init. When the command ends, the script ends, and the kernel ends all other processes of the box. Callers' texts are
- * only arguments:
+ * init. When the command ends, the script ends, and the kernel ends all other processes of the box. Texts of callers
+ * reach the script only as arguments:
  *
  * SIZE_OF_TMP UID GID WORKDIR NAMESPACES FREE_FD NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
  *
- * NAMESPACES is the number of user namespaces that the box may create. The number is empty if the box shares the
- * machine's user namespace, whose limit must not change. Descriptors from FREE_FD on do not belong to the command.
+ * NAMESPACES is the number of user namespaces that the box may create. If it is empty, the limit stays as it is: the
+ * box may create any number, or it shares the machine's user namespace, whose limit must not change. Descriptors from
+ * FREE_FD on do not belong to the command.
  *
  * PORTS is empty if the box shares the machine's network. Otherwise Node runs HAND_OVER ({@link handOverSource}), which
  * listens on the ports and passes the sockets on over descriptor 8. Node reads files of the machine, so it starts
  * before the mounts and ends before the root changes.
  *
  * Descriptor 9 is a socket to the process that requested the box. The script reports errors there. The process that
- * becomes the command writes "ready" there and waits for "go". If the requester has died, nothing is started. Variables
- * begin with `_box_`, because the command's environment is already set.
+ * becomes the command writes "ready" there and waits for "go". If the requester has died, nothing is started. The
+ * script's variables begin with `_box_`, so that they differ from those of the command's environment.
  *
  * The new root is a tmpfs over /sys, because every machine has that folder and no box shows it.
  */
@@ -152,11 +153,12 @@ fi
 exec "$@"
 `;
 
-/** The descriptor over which the program below passes its sockets. The box's command does not get this descriptor. */
+/**
+ * The descriptor over which {@link handOverSource} passes its sockets. The box's command does not get this descriptor.
+ */
 export const handOverFd = 8;
 /**
- * A port below this number needs a privilege. No process in a box has this privilege, not even in the box's own
- * network.
+ * A port below this number needs a privilege. The command of a box does not have it, not even in the box's own network.
  */
 export const privilegedPorts = 1_024;
 
@@ -202,7 +204,10 @@ export function takeListeners(child: ChildProcess, ports: readonly number[]): Pr
 
 const signalNames = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
 
-/** Returns how the command ended. Like a shell, the script exits with 128 and the number of a signal. */
+/**
+ * Returns how the command ended. The script exits as a shell does: with 128 and the signal's number if a signal ended
+ * the command.
+ */
 export function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
   const name = code === null ? undefined : signalNames.get(code - 128);
   return isSignal(name) ? { code: null, signal: name } : { code, signal };

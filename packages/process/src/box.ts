@@ -34,7 +34,6 @@ export interface BoxLimits {
   /** Processes and threads. Node alone has about a dozen threads. */
   processes?: number;
   openFiles?: number;
-  /** Size of a file. */
   fileBytes?: number;
   /** Size of the box's /tmp, which is in memory. Default: 64 MB. */
   tmpBytes?: number;
@@ -56,8 +55,8 @@ export interface BoxOptions {
   /** The command's whole environment. The command inherits no variable. */
   env: Readonly<Record<string, string>>;
   /**
-   * The uid and gid of the box's processes if this process is root, otherwise null. Without root, the kernel shows this
-   * process's own account outside of the box.
+   * The uid and gid of the box's processes if this process is root, otherwise null. With null they run under this
+   * process's own account.
    */
   account: number | null;
   /** Root's rights over files in the box, for a program of Drydock. These rights need root. Default: none. */
@@ -81,7 +80,7 @@ export interface BoxOptions {
   isLastNamespace?: boolean;
   /**
    * At most eight descriptors, as for `spawn`. The command has no other descriptors. If the command closes a
-   * descriptor, the other end notices the close only when the command ends.
+   * descriptor, the other end notices this only when the command ends, because the script keeps the descriptor open.
    */
   stdio: StdioOptions;
   /** The signal for all processes of the box when this process ends for any reason. */
@@ -90,22 +89,24 @@ export interface BoxOptions {
 
 export interface BoxedChild extends GuardedChild {
   /**
-   * The path of the box's root, through its first process, whose root the command cannot change. The command controls
-   * everything below it, so only a last name may be opened, and without following a link.
+   * The path of the box's root, `/proc/<pid>/root` of its first process. The command cannot change this root, but it
+   * can put links into `/tmp` and writable mounts. So open only a file directly in one of these folders, and follow no
+   * link.
    */
   root: string;
   /** The listeners in the box's network. They close when the box ends. */
   listeners: BoxListeners;
 }
 
-/** The reason why a box could not be created. */
 export class BoxError extends Error {
   override readonly name = 'BoxError';
 }
 
-/** The most descriptors. The script can use only descriptors with one digit, and needs two of them itself. */
+/**
+ * The most descriptors that a caller may pass. The script can use only descriptors with one digit, and needs two of
+ * them itself.
+ */
 const stdioMax = 8;
-/** The descriptor of the connection to the script. */
 const controlFd = 9;
 const setUpMs = 15_000;
 const tmpBytesUsual = 64 * 2 ** 20;
@@ -136,7 +137,7 @@ const ownFolders = [
  * and so do programs of Drydock that work on customers' content. So links and renames can reach only the customer's own
  * files. The network is the machine's, unless `ownNetwork` is given. `proof` and `stop` concern the command, with its
  * pid outside of the box. When the command ends, all processes of the box end, and then `exited` resolves. A command
- * that a signal ended looks like a command that exits with 128 and the signal's number. @throws BoxError
+ * that exits with 128 and the number of a signal is reported as ended by that signal. @throws BoxError
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);
@@ -164,7 +165,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   }
 }
 
-/** Returns the control connection. Node makes a stream for each "pipe", but its types know only five descriptors. */
+/** Node makes a stream for each "pipe", but its types know only five descriptors. */
 function controlOf({ stdio }: { stdio: readonly unknown[] }): Duplex {
   const control = stdio[controlFd];
   if (!(control instanceof Duplex)) throw new BoxError('the box has no control descriptor');
@@ -177,7 +178,10 @@ interface Target {
   exited: Promise<ChildExit>;
 }
 
-/** Sends a signal to the command. When the command ends, the box's init and all other processes of the box end. */
+/**
+ * Sends a signal to the command, and SIGKILL after `graceMs`. When the command ends, the box's init and all other
+ * processes of the box end.
+ */
 async function stopBox({ wrapper, command, exited }: Target, signal: NodeJS.Signals, graceMs: number): Promise<void> {
   const send = (name: NodeJS.Signals): void => {
     if (isSameProcess(command)) sendSignal(command.pid, name);
@@ -195,8 +199,8 @@ function startScript(options: BoxOptions): ChildProcess {
   checkOptions(options);
   const [program = '', ...args] = commandLineOf(options);
   const stdio = stdioOf(options);
-  // The box has its own session. So a Ctrl-C in the terminal does not reach the box, and the box has no terminal to
-  // write to.
+  // The box has its own session. So a Ctrl-C in the terminal does not reach the box, and the box has no controlling
+  // terminal.
   return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
 }
 
@@ -247,8 +251,8 @@ function commandLineOf(options: BoxOptions): string[] {
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
-    // The account changes, because Postgres and other programs refuse to run as root. The change also removes the last
-    // right over the box's namespaces.
+    // Without root, the account changes back from root, because Postgres and other programs refuse to run as root. The
+    // change also removes the last right over the box's namespaces.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
@@ -323,7 +327,7 @@ function overInherited(first: number): Descriptors {
   );
 }
 
-/** O_CLOEXEC, which Linux shows in octal. */
+/** Linux's O_CLOEXEC. `/proc/self/fdinfo` shows the flags in octal. */
 const closedOnExec = 0o2_000_000;
 
 function isPassedOn(fd: number): boolean {
@@ -331,7 +335,7 @@ function isPassedOn(fd: number): boolean {
     const flags = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '';
     return (Number.parseInt(flags, 8) & closedOnExec) === 0;
   } catch {
-    // The descriptor is closed by now. `readdirSync` used it to list this folder.
+    // The descriptor is closed by now: `readdirSync` had opened it to list the folder.
     return false;
   }
 }

@@ -4,10 +4,10 @@ import path from 'node:path';
 
 const besideName = (file: string): string => `${file}.next-${randomBytes(6).toString('hex')}`;
 
-/** Tells whether a crash during a replacement left this file. Such a file has no use. */
+/** Tells whether a crash during a replacement left this file, which has no further use. */
 export const isLeftover = (name: string): boolean => /\.next-[0-9a-f]{12}$/.test(name);
 
-/** Syncs a folder, because a rename is durable only after the sync. */
+/** Syncs a folder. A rename in the folder is durable only after this. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -64,7 +64,6 @@ export async function pointDurably(pointer: string, target: string, atRename: ()
   await syncFolder(path.dirname(pointer));
 }
 
-/** Returns the text of a file, or null if there is none. */
 export async function readIfThere(file: string): Promise<string | null> {
   try {
     return await readFile(file, 'utf8');

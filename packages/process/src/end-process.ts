@@ -25,7 +25,10 @@ export function readStartedTicks(pid: number): string | null {
   }
 }
 
-/** Returns the command line of a live process, with spaces between arguments, or '' if it cannot be read. */
+/**
+ * Returns the command line of a live process, or '' if it cannot be read. The arguments are separated by spaces, so an
+ * argument with a space is not recognisable.
+ */
 export function commandLineOf(pid: number): string {
   if (process.platform !== 'linux') return readColumn(pid, 'command') ?? '';
   try {
@@ -59,7 +62,6 @@ export function listProcessesIn(folder: string): number[] {
   return here === null ? [] : pids.filter((pid) => identityOf(`/proc/${pid}/cwd`) === here).map(Number);
 }
 
-/** Returns an identity of a folder that does not depend on its path, or null if it cannot be read. */
 function identityOf(folder: string): string | null {
   try {
     const { dev, ino } = fs.statSync(folder, { bigint: true });
@@ -78,8 +80,8 @@ function readColumn(pid: number, column: string): string | null {
 }
 
 /**
- * Ends the identified process, but no later process with its pid. Sends the signals one after the other, and waits
- * `graceMs` after each. Resolves with false if the process still runs, for example in an uninterruptible wait.
+ * Ends the identified process, but no later process with its pid. Sends the signals one after the other, and waits up
+ * to `graceMs` after each. Resolves with false if the process still runs, for example in an uninterruptible wait.
  */
 export async function endProcess(
   proof: ProcessProof,
@@ -103,7 +105,7 @@ async function hasGone(proof: ProcessProof, withinMs: number): Promise<boolean> 
   return !isSameProcess(proof);
 }
 
-/** Sends a signal. A process that has already ended is no error. */
+/** Sends a signal. Does nothing if the process has already ended. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -112,7 +114,10 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Waits until no other process works in a folder, because a second server would destroy the data. */
+/**
+ * Waits until this folder is the working directory of no other process, because a second server would destroy the data.
+ * @throws if that takes longer than `withinMs`
+ */
 export async function waitUntilLeft(folder: string, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
   for (;;) {

@@ -1,7 +1,10 @@
 import { readdirSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
 
-/** The error of a faultpoint in mode `throw`. The error is permanent and must not be retried. */
+/**
+ * The error of a faultpoint in mode `throw`. It counts as a permanent error: the workflow engine does not retry the
+ * step.
+ */
 export class InjectedFault extends Error {
   constructor(point: string) {
     super(`fault injected at ${point}`);
@@ -29,7 +32,6 @@ const isMode = (text: string | undefined): text is FaultMode => faultModes.some(
 export const faultTokenName = ({ point, mode, number }: FaultToken): string =>
   [point, mode, ...(number === undefined ? [] : [number])].join('@');
 
-/** Parses a file name. Returns undefined if it is no token. */
 function parseFaultToken(fileName: string): FaultToken | undefined {
   const [point, mode, number] = fileName.split('@');
   if (point === undefined || point === '' || !isMode(mode)) return undefined;
@@ -58,7 +60,6 @@ function blockEventLoop(durationMs: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs);
 }
 
-/** The caller's next action. `repeat` means that the caller runs its last work again. */
 type FaultOutcome = 'continue' | 'repeat';
 
 /**
@@ -67,7 +68,8 @@ type FaultOutcome = 'continue' | 'repeat';
  * InjectedFault} in mode `throw`.
  */
 export function faultpoint(name: string): FaultOutcome {
-  // This setting is not in a service's configuration, because it must work in every process and module.
+  // This variable is read directly and is no part of a service's configuration, because a faultpoint must work in every
+  // process and module.
   const folder = process.env['DRYDOCK_FAULTS'];
   if (folder === undefined || folder === '') return 'continue';
   const mode = takeToken(folder, name);

@@ -2,15 +2,15 @@ import { randomInt } from 'node:crypto';
 import net from 'node:net';
 
 /**
- * The range is below the kernel's ports for outgoing connections, and apart from the agents' permanent ports
- * (PortAllocator).
+ * The range is below the kernel's ports for outgoing connections, and below the ports that the agents keep
+ * (`PortAllocator`).
  */
 const range = { first: 10_000, end: 20_000 };
 const triesMax = 100;
 
 /**
  * Returns a free loopback port. The port is random, from a range that the kernel does not use. So another program
- * rarely takes the port before the caller binds it. A caller that cannot bind the port asks again.
+ * rarely takes the port before the caller binds it. If that happens, the caller calls this function again.
  */
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries += 1) {
@@ -20,11 +20,11 @@ export async function findFreePort(): Promise<number> {
   throw new Error(`no free port between ${range.first} and ${range.end}`);
 }
 
-/** Matches the last message of a server whose port was taken. */
+/** Matches the error of a server whose port was taken. */
 const lostPort = /address already in use/i;
 const startsMax = 5;
 
-/** Starts a server. If its port was taken, starts it again on another port. A chosen port is tried once. */
+/** Starts a server, at most five times: again on another port if its port was taken. A `chosen` port is tried once. */
 export async function startOnFreePort<T>(chosen: number | undefined, start: (port: number) => Promise<T>): Promise<T> {
   if (chosen !== undefined) return start(chosen);
   for (let starts = 1; ; starts += 1) {

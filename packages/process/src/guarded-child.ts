@@ -13,9 +13,7 @@ export interface GuardedChild {
   process: ChildProcess;
   proof: ProcessProof;
   exited: Promise<ChildExit>;
-  /**
-   * Sends the signal, and SIGKILL after `graceMs`. Resolves when the child has ended. `stop` can be called repeatedly.
-   */
+  /** Sends the signal, and SIGKILL after `graceMs`. Resolves when the child has ended. May be called repeatedly. */
   stop(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 }
 
@@ -24,8 +22,8 @@ export interface GuardOptions extends SpawnOptions {
   /** True if the program only starts another program and passes no signals on. Signals then go to its process group. */
   isWrapper?: boolean;
   /**
-   * The limit for the private memory of each process. Shared memory does not count. If the machine has no memory left,
-   * the kernel ends such a process before any other process.
+   * The limit for the private memory of each process. Shared memory does not count. With a limit, the kernel ends these
+   * processes first when the machine has no memory left.
    */
   memoryBytes?: number | undefined;
 }
@@ -85,7 +83,7 @@ function spawnGuard(target: number, signal: NodeJS.Signals): ChildProcess {
   const script = 'read -r _ignored; kill -s "$2" -- "$1" 2>/dev/null';
   const args = ['-c', script, 'drydock-guard', String(target), signal.slice('SIG'.length)];
   const guard = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/', env: {} });
-  guard.on('error', () => undefined); // without a shell, only the next start ends a leftover child
+  guard.on('error', () => undefined); // a machine without /bin/sh has no guard
   guard.stdin?.on('error', () => undefined);
   guard.unref();
   if (guard.stdin && 'unref' in guard.stdin && typeof guard.stdin.unref === 'function') guard.stdin.unref();

@@ -11,11 +11,10 @@ export interface Awaited {
   ask: () => Promise<Answer>;
   /**
    * How long a server that cannot bind its port may take to end. Meanwhile another server on that port may answer
-   * `wrong password`, which then says nothing about this server. The default is 0, for a server at whose address no
-   * other server can answer.
+   * `wrong password`, which says nothing about the started server. The default is 0, for an address at which no other
+   * server can answer.
    */
   bindTimeoutMs?: number;
-  /** Gets the server's log. */
   onLog?: ((text: string) => void) | undefined;
 }
 
@@ -99,7 +98,10 @@ export class KeptServer<Server extends RunningServer> {
     return this.adminUrlKnown;
   }
 
-  /** Resolves when the server answers. Throws if the first start fails. A later failed start is repeated. */
+  /**
+   * Resolves when the server is up for the first time. @throws if this start fails. Later starts are repeated until one
+   * succeeds.
+   */
   async start(): Promise<void> {
     if (this.running) return;
     this.isStopping = false;
@@ -112,7 +114,6 @@ export class KeptServer<Server extends RunningServer> {
     this.running = this.supervise();
   }
 
-  /** Stops the server and does not restart it. */
   async stop(): Promise<void> {
     this.isStopping = true;
     await this.server?.stop();
@@ -143,7 +144,7 @@ export class KeptServer<Server extends RunningServer> {
         if (this.isStopping) await this.server?.stop();
       } catch (error) {
         log.error({ err: error, ...facts }, 'a database server does not start');
-        // A server that runs but failed in `onUp` is restarted as well.
+        // The server may run although `onUp` has failed. It is stopped, so that the next turn starts it again.
         await this.server?.stop();
         await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
         if (this.isStopping) return;

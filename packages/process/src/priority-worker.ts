@@ -2,7 +2,10 @@
 import { parentPort } from 'node:worker_threads';
 import { type PriorityMessage, readProcessUse, setNice } from './priority';
 
-/** The kernel may give the number of an ended thread to a process. So all numbers are read again from time to time. */
+/**
+ * Kernel threads are skipped, but the kernel may give the pid of an ended one to a process. So the skipped pids are
+ * forgotten after this many reads.
+ */
 const readsBetweenSearches = 20;
 const kernelThreads = new Set<number>();
 let reads = 0;

@@ -14,19 +14,19 @@ export interface ProcessUse {
 /** Linux reports CPU time in hundredths of a second. */
 const tickMs = 10;
 
-/** The process that starts all threads of the kernel. */
+/** The pid of kthreadd, the parent of all other kernel threads. */
 const kernelPid = 2;
 
 /**
- * Returns every visible process by pid, on Linux only. The call takes about 30 µs for each process, and more on a busy
- * machine; see `PriorityThread`. Pids in `skipped` are not read, and pids of threads of the kernel are added to
- * `skipped`.
+ * Returns every visible process by pid; on systems other than Linux, none. The call takes about 30 µs for each process,
+ * and more on a busy machine; `PriorityThread` keeps it off the event loop. Pids in `skipped` are not read, and pids of
+ * kernel threads are added to `skipped`.
  */
 export function readProcessUse(skipped: Set<number> = new Set()): Map<number, ProcessUse> {
   if (process.platform !== 'linux') return new Map();
   const pids = fs.readdirSync('/proc').map(Number).filter(Number.isInteger);
   const uses = pids.filter((pid) => !skipped.has(pid)).flatMap((pid) => readOne(pid) ?? []);
-  // In a container the kernel's threads are not visible, and the process with this number is an ordinary process.
+  // In a container the kernel's threads are not visible, and pid 2 is an ordinary process.
   const isKernel = uses.some(({ pid, parent }) => pid === kernelPid && parent === 0) || skipped.has(kernelPid);
   if (isKernel) for (const { pid, parent } of uses) if (pid === kernelPid || parent === kernelPid) skipped.add(pid);
   return new Map(uses.map((use) => [use.pid, use]));
@@ -105,7 +105,7 @@ export interface PriorityMessage {
 /** The path leads to the build output, because jest cannot load a worker from its source. */
 const workerFile = path.resolve(__dirname, '../dist/priority-worker.js');
 
-/** Reads and sets priorities in a thread, because hundreds of reads of `/proc` would block the event loop. */
+/** Reads CPU times and sets priorities in a thread, because hundreds of reads of `/proc` would block the event loop. */
 export class PriorityThread {
   private worker: Worker | null = null;
   private asked: PendingRead | null = null;
@@ -121,7 +121,7 @@ export class PriorityThread {
     });
   }
 
-  /** Sets nice values soon. Never throws. */
+  /** Sets nice values soon. Errors are ignored. */
   set(nices: PriorityMessage['nices']): void {
     if (nices.length > 0) this.post({ nices, isAsked: false });
   }

@@ -12,8 +12,8 @@ import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child
 const timeoutMs = 1000;
 
 /**
- * Tells whether a Redis with this password answers PING on loopback. A server that is still loading its file does not
- * answer yet.
+ * Tells whether a Redis with this password answers PING on loopback. A server that still loads its file answers with an
+ * error, which counts as no answer.
  */
 export function pingRedis(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -40,7 +40,7 @@ interface RedisOptions {
    * created.
    */
   folder: string;
-  /** The port. Default: a free one. */
+  /** By default a free port. */
   port?: number;
   /** True to write nothing to disk, for tests. */
   isEphemeral?: boolean;
@@ -53,7 +53,6 @@ interface RedisOptions {
 
 export interface RedisServer {
   port: number;
-  /** The URL with the password. */
   url: string;
   proof: ProcessProof;
   exited: Promise<ChildExit>;
@@ -63,7 +62,6 @@ export interface RedisServer {
 const startTimeoutMs = 30_000;
 const stopTimeoutMs = 10_000;
 
-/** Returns the Valkey or Redis on the PATH, Valkey first, or null. */
 export function findRedis(): string | null {
   return findProgram(['valkey-server', 'redis-server']);
 }
@@ -112,9 +110,7 @@ async function startOn(port: number, { program, folder, options }: Start): Promi
   return { port, url: `redis://:${password}@127.0.0.1:${port}`, proof: child.proof, exited: child.exited, stop };
 }
 
-/**
- * Returns the configuration. The passwords are in this file, because every user of the machine can read a command line.
- */
+/** The passwords are in this file, because every user of the machine can read a command line. */
 function configurationText(folder: string, port: number, passwords: readonly string[], isEphemeral: boolean): string {
   const lines = [
     `port ${port}`,
@@ -131,14 +127,13 @@ function configurationText(folder: string, port: number, passwords: readonly str
   return `${lines.join('\n')}\n`;
 }
 
-/** The password of the folder. It is generated at the first start. */
+/** Reads the password of the folder, which is generated at the first start. */
 function keptPassword(folder: string): string {
   const file = path.join(folder, 'password');
   if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });
   return fs.readFileSync(file, 'utf8').trim();
 }
 
-/** Ends a leftover server of an earlier run on this folder. */
 async function clearLeftoverRedis(folder: string): Promise<void> {
   const note = path.join(folder, 'running.json');
   if (!fs.existsSync(note)) return;

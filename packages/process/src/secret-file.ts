@@ -24,8 +24,8 @@ export function readVariable(environment: Environment, name: string): string | u
 }
 
 /**
- * Returns the environment with the secrets from files, for redaction. A file without a value is left out, because the
- * process that needs it refuses to start with a message.
+ * Returns the environment with the secrets from files, for redaction. A file that cannot be read is ignored, because
+ * the process that needs its value refuses to start.
  */
 export function withSecretFiles(environment: Environment): Environment {
   const names = Object.keys(environment).filter((name) => name.endsWith(suffix) && name !== suffix);

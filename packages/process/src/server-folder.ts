@@ -17,8 +17,8 @@ const nobody = 65_534;
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
 /**
- * The folder of root's data if the account `nobody` cannot enter the clone. The folder survives a reboot, unlike the
- * temporary folder.
+ * The folder for the data of servers that root starts, if their account cannot enter the clone. The folder survives a
+ * reboot, unlike the temporary folder.
  */
 export const reachableHome = '/var/lib/drydock';
 
@@ -29,7 +29,7 @@ export function serverAccount(account: number | null = null): { uid: number; gid
 }
 
 /**
- * Creates a folder that only this process's account can enter. If this process is root, only the account `nobody` can.
+ * Creates a folder that only this process's account can enter. If this process is root, the folder belongs to `nobody`.
  */
 export function makePrivateFolder(folder: string): void {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -39,8 +39,8 @@ export function makePrivateFolder(folder: string): void {
 }
 
 /**
- * Gives a data folder to its account: a new folder, or one of an earlier version with another account. No process may
- * work in the folder. chown follows no link, and changes only files of the former owner.
+ * Changes the owner of a data folder to the server's account. The folder is new, or belongs to the account of an
+ * earlier version. No process may work in it. chown follows no link, and changes only files of the former owner.
  */
 export async function handOver(dataDir: string, account: number | null): Promise<void> {
   const { uid } = serverAccount(account);
@@ -80,8 +80,8 @@ export interface ServerHome {
 
 /**
  * Decides where the data of `folder` is. If the server's account cannot enter the folder (a clone in /root), the data
- * is below /var/lib/drydock, and `<folder>/where.txt` has its path. After a removal of `folder`, the next start has new
- * data.
+ * is below /var/lib/drydock, and `<folder>/where.txt` has its path. If `folder` is removed, the next start finds no
+ * path and begins with empty data.
  */
 export function settleHome(folder: string): ServerHome {
   makePassableFolder(folder);
@@ -102,7 +102,7 @@ function findElsewhere(folder: string): string {
   return home;
 }
 
-/** Returns the superuser's password, which is generated once. Only this account can read it. */
+/** Returns the superuser's password, which is generated once. Only this process's account can read the file. */
 export function settlePassword(passwordFile: string): string {
   if (!fs.existsSync(passwordFile)) {
     const unfinished = `${passwordFile}.${process.pid}`;
@@ -112,14 +112,14 @@ export function settlePassword(passwordFile: string): string {
   return fs.readFileSync(passwordFile, 'utf8').trim();
 }
 
-/** The kernel's limit for a socket's path: 107 bytes on Linux, 103 on macOS. */
+/** The kernel's limit for a socket's path is 107 bytes on Linux and 103 on macOS. The lower one is used everywhere. */
 const socketPathBytesMax = 103;
 
 /**
  * Creates the folder of a server's Unix socket, and removes leftover sockets, with which the server could not listen.
  * The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt` records.
- * The path is the same at every start. Every account may use the socket, because jobs run under sites' accounts. The
- * boxes of applications do not contain it.
+ * The path is the same at every start. Every account may use the socket, because jobs run under sites' accounts.
+ * Applications cannot reach it, because their boxes do not show the folder.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(

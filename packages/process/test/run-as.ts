@@ -4,16 +4,14 @@ import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/**
- * If this process is root, both kinds are tested. A process of an account without rights then tests the second kind.
- */
+/** As root both kinds are tested, the second one in a process of an account without rights. */
 export const kinds =
   process.getuid?.() === 0 ? (['accounts', 'user_namespaces'] as const) : (['user_namespaces'] as const);
 export type Kind = (typeof kinds)[number];
 
 const nobody = 65_534;
 
-/** The compiled package where every account can read it, even if no other account can enter the clone. */
+/** A copy of the compiled package that every account can read, even if no other account can enter the clone. */
 export const compiled = mkdtempSync(path.join(os.tmpdir(), 'drydock-process-'));
 cpSync(path.join(__dirname, '../dist'), path.join(compiled, 'dist'), { recursive: true });
 chmodSync(compiled, 0o755);
@@ -68,7 +66,7 @@ export function startAs(
   });
 }
 
-/** The output of the script, parsed as JSON. */
+/** Runs a script like {@link startAs}, and returns its output, parsed as JSON. */
 export async function runAs(...[kind, script, env, inherited]: Parameters<typeof startAs>): Promise<unknown> {
   const child = startAs(kind, script, env, inherited);
   let text = '';

@@ -12,11 +12,10 @@ export interface CrashCase {
   /** The names of the single cases, if this run combines several cases. */
   names?: readonly string[];
   arm: readonly { point: string; mode: FaultMode; times: number }[];
-  /** The step that must be on record, with its number of starts or with the failure. */
+  /** The step that must be on record. If the workflow must not succeed, the record must say that this step failed. */
   step: string;
-  /** The status with which the workflow must end. */
   expect: 'succeeded' | 'failed' | 'needs_attention';
-  /** How often the step must have started. Undefined if any number is correct. */
+  /** How often the step must have started. Without this field the number is not checked. */
   attempts?: number;
   /** True if a worker stops itself (SIGSTOP) and continues after another worker has overtaken it. */
   freezes: boolean;
@@ -26,7 +25,7 @@ export interface CrashCase {
  * `full` has all cases. `short` freezes workers only after effects, kills three times in a row only in the first step,
  * and kills an undo only after its effect. `effects` has only the cases that depend on a service's own code: a death, a
  * repetition and a freeze after each effect, a death after each undone effect, and one failure on each side of the
- * point of no return.
+ * point of no return. Each profile also has a death before the workflow's finish.
  */
 export type CrashProfile = 'effects' | 'short' | 'full';
 
@@ -46,8 +45,8 @@ const isDeath = ({ name, expect, freezes }: CrashCase): boolean =>
 const isDeathGoingBack = ({ name }: CrashCase): boolean => name.endsWith(wayBack);
 
 /**
- * Combines all deaths in two runs: one run with a death in each step, and one run with a death in each undo. The two
- * runs take a third of the time of single runs, but a failure shows less clearly which step is wrong.
+ * Combines all deaths in two runs: one with a death in each step, and one with a death in each undo. The two runs take
+ * a third of the time of single runs, but a failure shows less clearly which step is wrong.
  */
 export function inFewRuns(cases: readonly CrashCase[]): CrashCase[] {
   const alone = cases.filter((one) => !isDeath(one) && !isDeathGoingBack(one));
@@ -117,7 +116,10 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
 
 const wayBack = ' while going back';
 
-/** Returns cases in which the last undoable step fails and the worker then dies in an undo, one case for each undo. */
+/**
+ * Returns cases in which the last undoable step fails and the worker then dies in an undo. There is one case for each
+ * undo, and two in the profile `full`.
+ */
 function undoCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const undoable = definition.steps.slice(0, definition.pointOfNoReturn);
   const last = undoable.at(-1)?.name;

@@ -23,9 +23,9 @@ export interface CrashLook {
 
 /** The functions with which a service starts, reads and checks a workflow. Each run has its own resource. */
 export interface CrashFixture<Run extends { workflowId: string }> {
-  /** The leases in the service's database, with which the lease of a frozen worker is ended. */
+  /** The leases in the service's database. With them a test ends the lease of a frozen worker. */
   leases: Leases;
-  /** The time limit in seconds for a run without faults on a busy machine. Default: 90. */
+  /** The time limit in seconds for a run on a busy machine. Each death adds 15 s. Default: 90. */
   runSecondsMax?: number;
   /**
    * Starts a worker process from dist with `environment` added to its own. When the worker is killed, the fixture ends
@@ -40,7 +40,7 @@ export interface CrashFixture<Run extends { workflowId: string }> {
    * effect.
    */
   ledger(): Promise<readonly LedgerEntry[]>;
-  /** Inspects the resource itself. Throws unless the whole resource is OLD or the whole resource is NEW. */
+  /** Inspects the resource itself. Throws if one part of it is OLD and another part NEW. */
   judge(run: Run): Promise<'old' | 'new'>;
   /** Returns how many writes with a stale fence were refused so far. A frozen worker that continues must add one. */
   refusedWrites?(): Promise<number>;
@@ -190,7 +190,7 @@ async function untilOvertaken<Run extends { workflowId: string }>(
 
 const isEnd = (status: string): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
 
-/** Waits for the end of the workflow, which must come however often a crash restarts the workflow. */
+/** Waits for the end of the workflow, which must come within the time limit despite all deaths. */
 async function untilEnded<Run extends { workflowId: string }>(
   crashCase: CrashCase,
   { fixture, leftMs }: Scene<Run>,
@@ -218,7 +218,10 @@ function rethrowAssertion(error: unknown): never {
   throw error;
 }
 
-/** Rejects after `ms` milliseconds. `work` is not cancelled, because it has no effect once the workers are gone. */
+/**
+ * Waits for `work`, but rejects after `ms` milliseconds. `work` is not cancelled, because it has no effect once the
+ * workers are gone.
+ */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

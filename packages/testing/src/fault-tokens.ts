@@ -7,9 +7,8 @@ export type FaultMode = 'kill' | 'stop' | 'throw' | 'delay' | 'repeat';
 /** A folder of fault tokens. Each token causes one fault in a process that has the folder as DRYDOCK_FAULTS. */
 export interface FaultTokens {
   folder: string;
-  /** Creates tokens for the next `times` passes of the fault point. `mode` is what happens there. */
+  /** Creates tokens for the next `times` passes of the fault point. */
   arm(point: string, mode: FaultMode, times?: number): void;
-  /** Returns the names of unused tokens. */
   left(): string[];
   clear(): void;
   remove(): void;

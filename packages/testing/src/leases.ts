@@ -1,12 +1,12 @@
 /**
- * The leases of the workflows in one database. Tests choose leases so long that no busy worker loses its lease. So they
+ * The leases of the workflows in one database. Tests use leases so long that no busy worker loses its lease, so they
  * must end the leases of dead workers themselves.
  */
 export interface Leases {
   /**
-   * Ends the leases that were taken or renewed by `at` (milliseconds since 1970, default: now), and makes every
-   * workflow without a lease due at once. Call it only when the workers of these leases are dead or frozen: a running
-   * worker would continue while another worker takes over its workflow. Resolves with the highest fence so far.
+   * Ends the leases that were taken or renewed by `at` (milliseconds since 1970, default: now), and makes these
+   * workflows and all without a lease due at once. Call it only when the workers of these leases are dead or frozen: a
+   * running worker would continue while another worker takes over its workflow. Resolves with the highest fence so far.
    */
   expire(at?: number): Promise<bigint>;
   /** Returns the fence of a workflow's latest claim. */
@@ -24,7 +24,7 @@ export function openLeases(query: Query, leaseSeconds: number): Leases {
   };
 }
 
-// `dispatch_after` is set too, because the relay leaves a workflow alone until that moment.
+// `dispatch_after` is set too, because the relay ignores a workflow before this time.
 const expireSql = `
   WITH expired AS (
     UPDATE workflow SET dispatch_after = least(dispatch_after, clock_timestamp()),

@@ -11,9 +11,12 @@ export interface LedgerEntry {
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /** The state before the effect, if the target records it. The same operation on another state is another effect. */
+  /**
+   * More about the effect, if the target records it, such as the release that a switch replaces. The same operation
+   * with another detail is another effect.
+   */
   detail?: string;
-  /** A digest of the effect, if the target knows it. Equal digests mean that one effect was repeated. */
+  /** A digest of the effect, if the target computes one. Equal digests mean that one effect was repeated. */
   digest?: string;
 }
 
@@ -58,8 +61,8 @@ export function readLedger(file: string): LedgerEntry[] {
 }
 
 /**
- * Returns the changes that a provider has accepted as a ledger. A provider knows neither fences nor workflows. The
- * provider's action id serves as digest, because a request that is sent twice gets two action ids.
+ * Converts the changes that a provider has accepted into entries of a ledger. A provider knows neither fences nor
+ * workflows. Its action id serves as digest, because a request that is sent twice gets two action ids.
  */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],
@@ -85,8 +88,8 @@ export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
 }
 
 /**
- * Returns the effects that a workflow has applied again with another outcome, one message for each. Entries without a
- * digest are ignored.
+ * Returns the effects that a workflow has repeated with another digest, one message for each. Entries without a digest
+ * are ignored.
  */
 export function repetitionViolations(entries: readonly LedgerEntry[]): string[] {
   const first = new Map<string, string>();

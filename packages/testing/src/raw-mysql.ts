@@ -33,7 +33,7 @@ export class RawMysql {
     return client;
   }
 
-  /** Begins a login. Resolves with the server's scramble, which the proof of the password must contain. */
+  /** Begins a login. Resolves with the server's scramble, from which the proof of the password is computed. */
   async beginLogin(user: string, isTls = false): Promise<Buffer> {
     const head = this.loginHead(isTls);
     this.write(Buffer.concat([head, terminated(user), Buffer.from([0]), terminated(otherPlugin)]));
@@ -46,7 +46,7 @@ export class RawMysql {
     if (answer[0] !== 0) throw new Error(`the login was refused: ${answer.toString('latin1')}`);
   }
 
-  /** Begins a change of user within a session, like {@link beginLogin}. */
+  /** Begins a change of user within a session. Resolves like {@link beginLogin}. */
   async beginChange(user: string): Promise<Buffer> {
     this.sequence = 0;
     const charset = Buffer.from([utf8mb4, 0]);

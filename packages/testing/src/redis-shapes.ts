@@ -11,7 +11,7 @@ const password = 'a-password-of-tests';
 interface Server {
   port: number;
   child: GuardedChild;
-  /** Opens a connection and sends one command. */
+  /** Sends one command over a new connection. */
   ask(command: string, ...args: (string | number)[]): Promise<unknown>;
 }
 

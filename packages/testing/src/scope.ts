@@ -37,8 +37,8 @@ export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().
 export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
 
 /**
- * jest's time limit for all cases of a workflow, in milliseconds. Only a hang should reach it. `crashEveryStep` gives
- * up slightly earlier and ends its workers.
+ * jest's time limit for all cases of a workflow, in milliseconds. `crashEveryStep` gives up slightly earlier and ends
+ * its workers, so only a hang reaches this limit.
  */
 export const crashLimitMs = isChaos ? 3_600_000 : 900_000;
 
@@ -46,7 +46,8 @@ interface CrashScope {
   /** The steps whose repeated or late effect would do the most harm. The long suites also repeat and freeze them. */
   delicate?: readonly string[];
   /**
-   * The cases to leave out: the preparation of a run passes their fault point, or the run does not reach it in time.
+   * The cases to leave out: cases whose fault point the preparation of a run already passes, or the run does not reach
+   * in time.
    */
   never?: RegExp;
   /** The only cases that the long suites run, for a workflow whose cases would take too long together. */
@@ -55,7 +56,10 @@ interface CrashScope {
   isHasty?: boolean;
 }
 
-/** Returns which crash cases of a workflow to run: all in chaos, otherwise `onlyInCi` or the deaths and failures. */
+/**
+ * Returns the crash cases of a workflow to run. In chaos these are all but `never`. Otherwise they are the deaths, the
+ * failures and everything in `delicate` steps, or only `onlyInCi` in the long suites.
+ */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
   const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);

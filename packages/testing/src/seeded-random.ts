@@ -1,6 +1,5 @@
 import { isChaos } from './scope';
 
-/** Random choices that depend only on the seed. */
 export class SeededRandom {
   private state: number;
 
@@ -32,7 +31,7 @@ export class SeededRandom {
     return picked;
   }
 
-  /** Returns different items in random order. */
+  /** Returns up to `count` different items in random order. */
   pickSome<T>(from: readonly T[], count: number): T[] {
     const left = [...from];
     const picked: T[] = [];
@@ -49,7 +48,6 @@ export const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? D
 
 export interface Sample {
   seed: number;
-  /** The number of cases. */
   count: number;
 }
 

@@ -11,13 +11,12 @@ export interface StackOptions {
   /** The backend of the queue. By default QUEUE_BACKEND decides, or what is installed. */
   queueBackend?: 'redis' | 'postgres';
   /**
-   * The length of a lease. Default: 15 s, so that no worker loses its lease on a busy machine. `killAndWait` ends the
-   * leases of the worker that it kills.
+   * The length of a lease in seconds. Default: 15, so that no worker loses its lease on a busy machine. `killAndWait`
+   * ends the leases of the worker that it kills.
    */
   leaseSeconds?: number;
   /** The pause between two sweeps. Default: 300 ms. */
   sweepMs?: number;
-  /** The folder of fault tokens. */
   faultsDir?: string;
   /** The URL of an OTLP/HTTP collector. */
   otlpEndpoint?: string;
@@ -31,7 +30,7 @@ export interface StackOptions {
   environment?: Readonly<Record<string, string>>;
 }
 
-/** The fields that `demo.json` has in every stack. Fields of a larger demo are passed on unread. */
+/** The fields that `demo.json` has in every stack. Further fields of a larger demo are kept. */
 const demoSchema = z.looseObject({
   base_url: z.string(),
   org_id: z.string(),
@@ -51,7 +50,6 @@ export type StackProcesses = z.infer<typeof processesSchema>;
 export interface TestStack {
   dataDir: string;
   demo: StackDemo;
-  /** The pid of the supervisor. */
   supervisorPid: number;
   /** Returns the running processes, as `processes.json` lists them. */
   processes(): StackProcesses;
@@ -67,18 +65,16 @@ export interface TestStack {
    * now). Call it only when the workers of these leases are dead.
    */
   expireLeases(service: string, at?: number): Promise<void>;
-  /** Returns what a process has logged so far. */
   log(name: string): string;
   /** Returns an environment variable of a running process, which may be a secret. @throws if the variable is not set */
   variable(name: string, variable: string): string;
-  /** Returns the environment of a running process. */
   environment(name: string): Record<string, string>;
   /** Stops everything as Ctrl-C does, and removes the data folder if the test did not provide it. */
   stop(): Promise<void>;
 }
 
 const root = path.resolve(__dirname, '../../..');
-/** The limit is for two cores that also run other tests. On an idle machine a start takes about 10 s. */
+/** The limit for a start on two cores that also run other tests. On an idle machine a start takes about 10 s. */
 const startTimeoutMs = 400_000;
 
 /**
@@ -87,7 +83,7 @@ const startTimeoutMs = 400_000;
  */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
-  fs.chmodSync(dataDir, 0o711); // as root, Postgres runs as nobody, which must be able to enter the folder
+  fs.chmodSync(dataDir, 0o711); // as root, Postgres runs under another account, which must be able to enter
   const tree = options.tree ?? root;
   const supervisor = spawn(
     options.node ?? process.execPath,
@@ -214,7 +210,7 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
   };
 }
 
-/** Reads the environment of a process from /proc, because the supervisor writes the secrets nowhere. */
+/** Reads the environment of a process from /proc. The supervisor writes no secrets to disk, so they are only there. */
 function environmentOf(pid: number): Record<string, string> {
   const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));

@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** One database session of the writer. */
 export interface WriterSession {
   /** Writes a row in its own transaction. Resolves when the commit is acknowledged. */
   write(id: number): Promise<void>;
@@ -9,7 +8,7 @@ export interface WriterSession {
 
 export interface SteadyWriterOptions {
   connect: () => Promise<WriterSession>;
-  /** The rate at which rows are written, if the server is fast enough. */
+  /** The rate at which rows are written. A slow server gets fewer. */
   rowsPerSecond: number;
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface NetworkFaults {
   /** The delay of each chunk, in milliseconds. */
   latencyMs: number;
-  /** The rate of one direction of a connection. 0 means no limit. */
+  /** The most bytes per second in each direction of a connection. 0 means no limit. */
   bytesPerSecond: number;
   /** True while nothing is passed on. The connections stay open without an error. */
   isBlackhole: boolean;
@@ -15,13 +15,12 @@ export interface NetworkFaults {
 export interface TcpFaultProxy {
   port: number;
   faults: NetworkFaults;
-  /** Returns the number of open connections. */
   connections(): number;
   /** Resets every open connection (RST). New connections are still accepted. */
   reset(): void;
   /** Ends the direction from the upstream to the client (FIN). The other direction stays open. */
   halfClose(): void;
-  /** Passes on the next `bytes` bytes from `side`, and then resets the connection of the last of them. */
+  /** Passes on the next `bytes` bytes from `side`, and then resets the connection that carried the last of them. */
   cutAfter(side: 'client' | 'upstream', bytes: number): void;
   close(): Promise<void>;
 }
@@ -31,7 +30,10 @@ interface Pair {
   upstream: net.Socket;
 }
 
-/** Starts a proxy on the loopback address. The proxy stands before any TCP server and behaves like a bad network. */
+/**
+ * Starts a proxy on the loopback address. The proxy passes connections on to any TCP server and behaves like a bad
+ * network.
+ */
 export async function startTcpFaultProxy(target: { host: string; port: number }): Promise<TcpFaultProxy> {
   const faults: NetworkFaults = { latencyMs: 0, bytesPerSecond: 0, isBlackhole: false };
   const pairs = new Set<Pair>();
@@ -84,7 +86,8 @@ export async function startTcpFaultProxy(target: { host: string; port: number })
 type Passing = (side: 'client' | 'upstream', chunk: Buffer) => Buffer | null;
 
 /**
- * Returns the chunk, or its part before a cut. After a cut the connection is reset 5 ms later, when that part has left.
+ * Returns the chunk, or its part before a cut. After a cut, the connection is reset 5 ms later, so that this part is
+ * sent before.
  */
 function carry(pair: Pair, side: 'client' | 'upstream', chunk: Buffer, passing: Passing): Buffer {
   const rest = passing(side, chunk) ?? chunk;

@@ -11,7 +11,7 @@ export interface WaitOptions {
 
 type Present<T> = Exclude<T, null | undefined | false | 0 | ''>;
 
-/** A condition throws this error if waiting cannot make it true. {@link until} then rejects at once. */
+/** The error that a condition throws if waiting cannot make it true. {@link until} then rejects at once. */
 export class InvariantViolated extends Error {
   override name = 'InvariantViolated';
 }

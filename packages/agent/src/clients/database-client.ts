@@ -37,7 +37,7 @@ import { type ServedArchives, serveArchives } from '../jobs/archive-channel';
 import { runJob } from '../jobs/job-client';
 
 export interface StageWanted {
-  /** The id of the job. A repeated call with this id is about the same job. */
+  /** The id of the job. A repeated call with this id continues with the same job. */
   jobId: string;
   upgradeId: string;
   onProgress?: (share: number) => void;
@@ -50,18 +50,18 @@ export interface ArchiveWanted<Spec> {
   onProgress?: (share: number) => void;
 }
 
-/** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
+/** The calls of the control protocol; see the README of packages/agent. Every change is idempotent under its fence. */
 export interface DatabaseHostClient {
   /**
-   * The majors whose programs the agent has. Callers assume that every agent has those of Postgres. An agent of an
-   * earlier version does not know this call, and the list is then empty.
+   * Lists the majors whose programs the agent has. Callers assume that every agent has those of Postgres. An agent of
+   * an earlier version does not know this call, and the list is then empty.
    */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
   /** Throws `unknown_database` also for a database whose creation has not finished. */
   readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
   destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
-  /** Checks an upgrade beforehand. `withTrial` also creates the schema in an empty instance of `toMajor`. */
+  /** Checks whether an upgrade is possible. `withTrial` also creates the schema in an empty instance of `toMajor`. */
   precheck(
     databaseId: string,
     wanted: { toMajor: Major; withTrial: boolean },

@@ -29,9 +29,12 @@ import {
   stageResultSchema,
 } from '../site/site-jobs.protocol';
 
-/** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
+/**
+ * The calls of the control protocol; see the README of packages/agent. Every change but `restartApp` is idempotent
+ * under its fence.
+ */
 export interface SiteHostClient {
-  /** Creates the site, or completes a site that a crash left incomplete. Idempotent. */
+  /** Creates the site, or completes a site that a crash left incomplete. */
   ensureSite(
     siteId: string,
     site: { domain: string; mode?: 'live' | 'sandbox'; organisation_id?: string; database?: SiteDatabase },
@@ -58,13 +61,13 @@ export interface SiteHostClient {
   probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
   /**
-   * Gives the site's application a new process, which gets the next request. Throws `no_app` if the site has no
-   * application, and `restart_blocked` if its `tmp` is no ordinary folder. Each call restarts the application again.
+   * Restarts the site's application, so that the next request gets a new process. Throws `no_app` if the site has no
+   * application, `restart_blocked` if `tmp` or `tmp/restart.txt` is a link or no ordinary folder or file, and
+   * `sandbox_unavailable`. Each call restarts the application again.
    */
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /**
    * Removes a release that is not in use: drops its database, moves its files away at once, and deletes them slowly.
-   * May be repeated.
    */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
   /**
@@ -73,13 +76,13 @@ export interface SiteHostClient {
    */
   pack(siteId: string, spec: PackSpec, archives: ServedArchives, watch: Watch): Promise<PackResult>;
   /**
-   * Makes a complete release from a chain of archives, as a job. The release appears once all of it is on disk. Throws
-   * a JobProblem in addition to the agent's refusals.
+   * Creates a release from a chain of archives, as a job. The release appears once all of it is on disk. Throws a
+   * JobProblem in addition to the agent's refusals.
    */
   stage(siteId: string, spec: StageSpec, archives: ServedArchives, watch: Watch): Promise<StageResult>;
   /**
-   * Counts the rows of a table of the current release, as a job. Null if there is no such table. Throws a JobProblem in
-   * addition to the agent's refusals.
+   * Counts the rows of a table of the current release, as a job. Resolves with null if there is no such table. Throws a
+   * JobProblem in addition to the agent's refusals.
    */
   countRows(siteId: string, spec: CountRowsSpec, claim: Claim): Promise<number | null>;
   close(): Promise<void>;
@@ -106,7 +109,7 @@ export interface Watch {
  */
 const deadlineMs = 30_000;
 
-/** The client of a reader. It throws as the client of {@link createSiteHostClient} does. */
+/** The client of a reader. It throws the same errors as the client of {@link createSiteHostClient}. */
 export function createSiteHostReaderClient({ url, secret }: ControlAddress): SiteHostReaderClient {
   const { ask, close } = createControlClient(siteHostProtocol, { url, secret, role: 'readers', deadlineMs });
   return {

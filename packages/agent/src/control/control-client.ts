@@ -25,7 +25,7 @@ export interface Claim {
   signal?: AbortSignal;
 }
 
-/** The fields of a change without those that come from the claim. */
+/** The fields of a change, without the fields that come from the claim. */
 export type Wanted<Body extends Change> = Omit<Body, keyof Change>;
 
 interface Asked<Answer> {
@@ -62,7 +62,6 @@ export interface ControlAddress {
   role?: 'parties' | 'readers';
 }
 
-/** The schema of an answer without a body. */
 export const nothing = z.undefined();
 
 /**

@@ -8,7 +8,10 @@ export const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id
 export const changeSchema = z.strictObject(changeFields);
 export type Change = z.infer<typeof changeSchema>;
 
-/** The name of a change in the ledger. `detail` is the state before it, such as the release that a switch replaces. */
+/**
+ * The name of a change in the ledger. `detail` says more about the change, such as the release that a switch replaces,
+ * or the id of a submitted job.
+ */
 export interface ChangeName {
   op: string;
   detail?: string | undefined;
@@ -60,7 +63,7 @@ export interface Parties {
   audience: string;
 }
 
-/** The part of a kind of agent's protocol that is not about single calls: paths, tokens and codes. */
+/** The part of an agent's protocol that all its calls share: paths, tokens and codes. */
 export interface ControlProtocol<Code extends string> {
   /** The plural noun in the paths: `sites` or `databases`, as in `/control/sites/{siteId}`. */
   things: string;
@@ -71,9 +74,8 @@ export interface ControlProtocol<Code extends string> {
    * never gets an answer that holds a password.
    */
   readers: Parties;
-  /** Every code with which a call may be refused, and its HTTP status. */
   statuses: Readonly<Record<Code | CommonCode, number>>;
-  /** The class of errors that the client throws for a refusal. */
+  /** The error class that the client throws for a refusal. */
   Refusal: new (
     code: Code | CommonCode,
     detail: string,

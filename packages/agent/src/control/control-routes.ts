@@ -35,9 +35,8 @@ export interface Hosted<Known> {
 }
 
 interface ChangeRoute<Body> {
-  /** The operation's name in the ledger. */
   op: string;
-  /** The state before the change, for the ledger. */
+  /** Returns the `detail` of the ledger's line; see {@link ChangeName}. */
   detail?: (body: Body) => string | undefined;
   body: z.ZodType<Body>;
 }

@@ -15,7 +15,10 @@ import { z } from 'zod';
 import { type ControlProtocol, channelProtocol, HostError } from './control-protocol';
 import type { ChannelRoute, ControlAnswer, ControlRoute } from './control-routes';
 
-/** The longest body is the specification of a job over a long chain of archives. It stays below this limit. */
+/**
+ * The largest body that is accepted. The longest body of our callers is a job's specification with a long chain of
+ * archives.
+ */
 const bodyBytesMax = 1024 * 1024;
 
 export interface ControlOptions {
@@ -28,7 +31,7 @@ export interface ControlOptions {
   /** The keys that verify the tokens of callers that only read. Without these keys the agent accepts no readers. */
   readerKeys?: readonly KeyObject[] | undefined;
   log: Log;
-  /** Rejects while this process cannot do its work. */
+  /** Rejects while this process cannot do its work. `/readyz` then answers 503. */
   check: () => Promise<void>;
 }
 
@@ -60,7 +63,10 @@ function refusalOf(error: unknown): HostError<string> {
   return new HostError('internal', 'see the log', { cause: error });
 }
 
-/** The control protocol over HTTP. Each call needs a token that is bound to it. `/healthz` and `/readyz` need none. */
+/**
+ * Creates the HTTP server of the control protocol. Each call needs a token that is bound to it, except `/healthz` and
+ * `/readyz`.
+ */
 export function createControlServer({
   protocol,
   routes,
@@ -70,8 +76,8 @@ export function createControlServer({
   log,
   check,
 }: ControlOptions): Server {
-  // The ids of used tokens (`jti`) are remembered separately for each audience, because a caller numbers its tokens for
-  // each audience from the start.
+  // The ids of used tokens (`jti`) are remembered separately for each audience, because a caller counts its tokens for
+  // each audience from 1.
   const [used, usedByReaders] = [rememberTokens(), rememberTokens()];
   const verify = (request: IncomingMessage, path: string): { claims: InternalClaims; isReader: boolean } => {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';

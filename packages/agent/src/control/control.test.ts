@@ -23,7 +23,7 @@ test('a change is made, answered, and not made in the name of an older claim', a
     host.client.change('POST /put', { id, claim: claim(fence), fields: { text: 'a' }, answer });
   expect(await put(9)).toEqual({ text: 'a' });
   await expect(put(8)).rejects.toMatchObject({ name: 'BoxError', code: 'stale_fence' });
-  // The tenth fence shows that fences are compared as numbers: as text, 10 would come before 9.
+  // Fence 10 shows that fences are compared as numbers: as text, 10 would come before 9.
   expect(await put(10)).toEqual({ text: 'a' });
   const touch = (fence: number) =>
     host.client.change('POST /touch', { id: id.toUpperCase(), claim: claim(fence), answer: nothing });

@@ -32,7 +32,6 @@ export function findingsOfMysql(findings: readonly { code: string; object: strin
   }));
 }
 
-/** The most findings that are reported one by one. */
 const toldMax = 50;
 
 const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: string, reason: string) => string> = {
@@ -46,7 +45,6 @@ const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: stri
   owner_changed: (object, reason) => `The database's owner owns this now: ${object}. The cause: ${reason}.`,
 };
 
-/** The findings in the form that preflights and workflows show. */
 export function describeLoadFindings(found: LoadFindings): Finding[] {
   const told = found.slice(0, toldMax).map(({ kind, object, reason }): Finding => {
     return { level: 'WARNING', code: kind, detail: sentences[kind](object, reason) };

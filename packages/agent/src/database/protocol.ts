@@ -37,7 +37,7 @@ export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
 const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
 const reservedNames =
   /^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/;
-/** A name that both engines accept without quotes, and that neither of them uses itself. */
+/** A name of lower-case letters, digits and underscores that neither engine uses itself. */
 const nameSchema = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/)
@@ -64,7 +64,7 @@ export const ensureDatabaseSchema = z.strictObject({
 });
 export const precheckSchema = z.strictObject({
   to_major: majorSchema,
-  /** Whether the schema is created as a trial, in an empty instance of the new major. */
+  /** True to create the schema as a trial, in an empty instance of the new major. */
   with_trial: z.boolean(),
 });
 export const prepareTargetSchema = z.strictObject({
@@ -149,7 +149,10 @@ export const dumpResultSchema = z.object({
   raw_bytes: z.number(),
 });
 export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_mac: z.string(), major: majorSchema });
-/** The result of a trial with the schema alone. `refused` has the first twenty statements that Postgres refused. */
+/**
+ * The result of a trial with the schema alone. `refused` has the first twenty statements that Postgres refused. For
+ * MySQL it is empty, because there a refused statement fails the trial.
+ */
 export const tryDumpResultSchema = z.object({
   tables: z.int(),
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),

@@ -19,7 +19,10 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
  */
 
 const usualSampleMs = 500;
-/** Samples are this many times rarer while every organisation rests, because a sample reads every process. */
+/**
+ * Samples are this many times rarer while every organisation is below `restCores`, because a sample reads every
+ * process.
+ */
 const restFactor = 4;
 /**
  * An organisation rests while it uses less than this share of one core. Linux reports CPU time in steps of 10 ms, so a
@@ -32,15 +35,15 @@ const soonMs = 50;
 const fadeMs = 2_000;
 /** An organisation that uses this share of the machine, or more, has the lowest priority. */
 const fullShare = 0.1;
-/** Use above this share is not remembered, so that an organisation's priority soon recovers. */
+/** The recorded use never exceeds this share, so that an organisation's priority soon recovers. */
 const rememberedShare = 1.5 * fullShare;
 const niceMax = 19;
 /** Even an idle organisation has a lower priority than the control plane and the agent itself. */
 const niceMin = 3;
 const jobNice = 5;
 /**
- * The share of one core from which an organisation counts as active. A single visitor who requests a page every few
- * seconds uses this share. The visitor would wait if the other organisations kept their full priority.
+ * The share of one core from which an organisation counts as active: what a single visitor uses who requests a page
+ * every few seconds. That visitor would wait if the other organisations kept their full priority.
  */
 const activeCores = 0.001;
 
@@ -49,7 +52,6 @@ const samplesBetweenSearches = 10;
 /** `serving` answers visitors; `job` is work in the background. */
 export type WorkKind = 'serving' | 'job';
 
-/** The nice value of an organisation that has used this share of the machine. */
 export function niceOf(share: number): number {
   return Math.round(niceMin + (niceMax - niceMin) * Math.min(1, share / fullShare));
 }
@@ -64,11 +66,10 @@ interface Root {
   organisation: string;
   kind: WorkKind;
   cpuMs: number | null;
-  /** The Postgres server of a session. A process that is no session has none. */
+  /** The Postgres server, if this is one of its sessions. */
   server?: Root | undefined;
 }
 
-/** The address of a Postgres server of sites on this machine. */
 export interface SitesServer {
   socketFolder: string;
   port: number;
@@ -91,7 +92,7 @@ export interface CpuSharesOptions {
   onError: (error: unknown) => void;
   /** Reads what processes use and sets their priorities. By default it works on this machine's processes. */
   processes?: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
-  /** Milliseconds between two samples while an organisation does not rest. The default is 500. */
+  /** Milliseconds between two samples while at least one organisation is above `restCores`. The default is 500. */
   sampleMs?: number;
   /** Milliseconds of a clock that never goes back. By default it is this machine's clock. */
   now?: () => number;
@@ -99,13 +100,15 @@ export interface CpuSharesOptions {
 
 export class CpuShares {
   private readonly options: CpuSharesOptions;
-  /** The first process of each box, by pid. It is removed when it ends, before another process can get its pid. */
+  /**
+   * The watched processes, by pid. A process is removed when it ends, because another process may get its pid later.
+   */
   private readonly boxes = new Map<number, Root>();
-  /** The server of each socket folder. A server that was not found is not searched for at every sample. */
+  /** The server of each socket folder, or when to search for it again: a search at every sample would take too long. */
   private readonly postmasters = new Map<string, Postmaster>();
   /** The servers that a single organisation uses, and the sessions of all servers, by pid and start time. */
   private sessions = new Map<string, Root>();
-  /** The processes of each box at the last sample, by the pid of its first process. */
+  /** The pids that worked for each root at the last sample. */
   private members = new Map<Root, number[]>();
   /** The share of the machine that each organisation has used in the last seconds. */
   private readonly shares = new Map<string, number>();
@@ -161,7 +164,6 @@ export class CpuShares {
     return (root && this.members.get(root)) ?? [];
   }
 
-  /** The share of the machine that the organisation has used in the last seconds. */
   shareOf(organisation: string): number {
     return this.shares.get(organisation) ?? 0;
   }
@@ -256,10 +258,10 @@ export class CpuShares {
   }
 
   /**
-   * Sessions are recognised by the title that Postgres gives its child processes: `postgres: ROLE DATABASE …`. Another
-   * process may have the same title, but it is no child of the server. If only one organisation uses a server, all
-   * other work of the server also counts as that organisation's: short sessions, failed logins, vacuums. New processes
-   * of the server begin with its priority.
+   * Finds sessions by the title that Postgres gives its child processes: `postgres: ROLE DATABASE …`. Another process
+   * may have such a title, but it is no child of the server. If only one organisation uses a server, all other work of
+   * the server also counts as that organisation's: short sessions, failed logins, vacuums. New processes of that server
+   * begin with the server's priority.
    */
   private findSessions(
     processes: ReadonlyMap<number, ProcessUse>,
@@ -285,8 +287,8 @@ export class CpuShares {
       if (!postmasters.has(use.parent)) continue;
       keep(use, this.sessions.get(keyOf(use)) ?? this.readSession(use, found));
     }
-    // The kernel adds the CPU time of an ended session to its server's. That time is already counted, so the server's
-    // recorded time grows by it.
+    // The kernel adds the CPU time of an ended session to its server's. That time was counted for the session, so it is
+    // added to the server's recorded time and does not count again.
     for (const [key, { server, cpuMs }] of this.sessions)
       if (server !== undefined && !kept.has(key)) server.cpuMs = (server.cpuMs ?? 0) + (cpuMs ?? 0);
     this.sessions = kept;
@@ -295,7 +297,10 @@ export class CpuShares {
     return found;
   }
 
-  /** Null for a process without a title, and for a process of a shared server that is no session of a site. */
+  /**
+   * Returns the root of a server's child process. Null for a process without a title of Postgres, and for a process of
+   * a shared server that is no session of a site.
+   */
   private readSession({ pid, parent }: ProcessUse, found: ReadonlyMap<number, Root>): Root | null {
     const server = found.get(parent);
     const title = readText(`/proc/${pid}/cmdline`);
@@ -327,8 +332,8 @@ export class CpuShares {
 const keyOf = ({ pid, startedTicks }: ProcessUse): string => `${pid} ${startedTicks}`;
 
 /**
- * The pid of the server's own process. The server writes its pid beside its socket. A server in a box writes the pid
- * that it has in the box's namespace. It is then found by that pid and by the port in its arguments.
+ * Returns the pid of the server's own process. The server writes its pid beside its socket. A server in a box writes
+ * its pid in the box's namespace, so it is found by that pid and by the port in its arguments.
  */
 function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);
@@ -339,7 +344,7 @@ function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, Pro
   return null;
 }
 
-/** Whether the process is a Postgres server that has this pid in its own namespace. */
+/** Tells whether the process is a Postgres server that has `ownPid` in its own pid namespace. */
 function isServer(pid: number, ownPid: number): boolean {
   if (path.basename(argumentsOf(pid)[0] ?? '') !== 'postgres') return false;
   const numbers = /^NSpid:\s+(.*)$/m.exec(readText(`/proc/${pid}/status`))?.[1]?.split(/\s+/);

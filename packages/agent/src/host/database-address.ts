@@ -2,9 +2,8 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { scaled } from '@drydock/process';
 import { hearInTurn, type InTurn } from './in-turn';
 
-/** How long a client may take to send its greeting. */
 const greetingMs = 3_000;
-/** The most clients of one address that have not authenticated yet. */
+/** The most clients of one database address that have not authenticated yet. */
 const newcomersMax = 400;
 /** The bytes of a client's request for encryption, which is only a length and a code. */
 const offerBytes = 8;
@@ -62,7 +61,7 @@ export class DatabaseAddress<Greeting extends object> {
       settle();
       this.sockets.delete(client);
     });
-    // The time limit holds for the whole greeting, so a client that sends one byte a second is too late as well.
+    // The time limit holds for the whole greeting, so it also ends a client that sends one byte a second.
     const late = setTimeout(() => client.destroy(), scaled(greetingMs));
     client.on('close', () => clearTimeout(late));
     let data: Buffer = Buffer.alloc(0);
@@ -81,8 +80,8 @@ export class DatabaseAddress<Greeting extends object> {
       }
       stop();
       clearTimeout(late);
-      // A client that asks for encryption waits for the answer before it sends more. Earlier bytes could be an
-      // attacker's and would be taken for encrypted bytes, so they end the connection.
+      // A client waits for the answer to its request for encryption. Bytes that come earlier may be an attacker's, so
+      // they end the connection.
       if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
       else this.admit(client, verdict, settle);
     };

@@ -2,7 +2,7 @@ import { FairPlaces } from './fair-places';
 
 const never = (): AbortSignal => new AbortController().signal;
 
-/** Takes places and records who got one, in that order. */
+/** Takes places, and records the owners in the order in which they got one. */
 function party(places: FairPlaces): {
   entered: string[];
   take(owner: string): void;

@@ -20,7 +20,8 @@ export class FairPlaces {
   }
 
   /**
-   * Takes a place. Resolves with a function that gives it back, to be called once. Rejects with the signal's reason.
+   * Takes a place. Resolves with a function that gives the place back and must be called once. Rejects with the
+   * signal's reason.
    */
   async take(owner: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
@@ -43,8 +44,8 @@ export class FairPlaces {
   }
 
   /**
-   * Takes a place without waiting. Returns a function that gives it back, to be called once. Returns null if the owner
-   * has its whole share already, or if other work of the owner waits.
+   * Takes a place without waiting. Returns a function that gives the place back and must be called once. Returns null
+   * if the owner has its whole share already, or if other work of the owner waits.
    */
   takeNow(owner: string): (() => void) | null {
     if (this.waiting.has(owner) || !this.mayTake(owner)) return null;
@@ -52,7 +53,7 @@ export class FairPlaces {
     return () => this.giveBack(owner);
   }
 
-  /** The number of pieces of this owner's work that wait for a place. */
+  /** Returns how many calls of {@link take} of this owner wait. */
   waitingOf(owner: string): number {
     return this.waiting.get(owner)?.length ?? 0;
   }
@@ -62,8 +63,9 @@ export class FairPlaces {
   }
 
   /**
-   * The number of places that must be given back before the owner may take another place. An owner that holds places
-   * must give back its own. For an owner without places, every returned place counts.
+   * Returns the number of places that must be given back before the owner may take another place. For an owner that
+   * holds places, the number assumes that only its own places are given back. For an owner without places, every
+   * returned place counts.
    */
   shortOf(owner: string): number {
     const held = this.heldBy(owner);

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-/** Calls `go` as soon as the connections of the organisation may pass on another piece of data. */
+/** Calls `go` as soon as the organisation's connections may pass on another piece of data. */
 export type InTurn = (go: () => void) => void;
 
 /**
@@ -13,8 +13,8 @@ export function hearInTurn(
   inTurn: InTurn,
   onPiece: (piece: Buffer, next: () => void) => void,
 ): () => void {
-  // Node keeps reading a paused socket until this many bytes are buffered. The default would allow 16,384 pieces of one
-  // byte.
+  // Node keeps reading a paused socket until this many bytes are buffered. The default of 16 kB or more would allow
+  // thousands of pieces of one byte.
   Reflect.set(Reflect.get(socket, '_readableState'), 'highWaterMark', 1);
   let mayHear = false;
   let isOver = false;
@@ -61,8 +61,8 @@ export function joinInTurn(client: Duplex, upstream: Duplex, inTurn: InTurn): vo
 }
 
 /**
- * Resolves with the text that the socket sends before `end`, and leaves the rest to be read. Rejects if more than
- * `bytesMax` bytes come without `end`.
+ * Resolves with the text that the socket sends before `end`. What follows `end` is left in the socket. Rejects if more
+ * than `bytesMax` bytes come without `end`.
  */
 export function hearUntil(socket: Duplex, end: string, bytesMax: number, inTurn: InTurn): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -10,8 +10,8 @@ const ephemeralDefault = 32_768;
 const triesMax = 500;
 
 /**
- * The first port that the kernel may use for outgoing connections. Only lower ports are given out, so that no outgoing
- * connection takes one while the agent restarts.
+ * Returns the first port that the kernel may use for outgoing connections, or 32,768 if it is unknown or too low. Only
+ * lower ports are given out, so that usually no outgoing connection takes one while the agent restarts.
  */
 function firstEphemeralPort(): number {
   try {
@@ -39,7 +39,7 @@ export class PortAllocator {
     this.host = host;
   }
 
-  /** Marks a port that a record names as taken. */
+  /** Marks a port as taken, because a record of the caller names it. */
   reserve(port: number): void {
     this.taken.add(port);
   }
@@ -62,7 +62,7 @@ export class PortAllocator {
 }
 
 /**
- * Listens on a port that always belongs to the same server. While another process holds the port, it tries again for
+ * Listens on a port that always belongs to the same server. While another process holds the port, tries again for
  * `limitMs` and then throws the system's error. At a quick restart the old process may still hold the port.
  */
 export async function listenStubbornly(server: Server, port: number, host: string, limitMs: number): Promise<void> {

@@ -41,7 +41,7 @@ export function readFirstPacket(data: Buffer): FirstPacket {
   return parameters === null ? { kind: 'invalid' } : { kind: 'startup', protocol: code, parameters, bytes: length };
 }
 
-/** Makes a startup packet with other parameters, which is sent to the server in place of the client's. */
+/** Makes a startup packet with these parameters. The server gets it in place of the client's packet. */
 export function writeStartup(protocol: number, parameters: Map<string, string>): Buffer {
   const body = Buffer.from(`${[...parameters].map(([name, value]) => `${name}\0${value}\0`).join('')}\0`);
   const head = Buffer.alloc(8);

@@ -10,8 +10,8 @@ import { readJob, runJob } from './job-client';
 import { jobKind } from './jobs';
 
 /**
- * A child's program: copies each named object of the first archive into the written one, all at once, and says how many
- * bytes it had.
+ * The program of a child that copies the named objects of the first archive into the written archive, all at once. Its
+ * result is the number of bytes.
  */
 const program = `
 const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/child-job.js'))});
@@ -31,7 +31,7 @@ runJobProgram(async ({ names, end }, { openChannel, progress }) => {
 }, () => null);
 `;
 
-/** A child's program: answers with a text of the given length. */
+/** The program of a child whose result is a text of the given length. */
 const talker = `
 const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/child-job.js'))});
 runJobProgram(async ({ length }) => 'x'.repeat(length), () => null);

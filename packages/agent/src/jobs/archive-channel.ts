@@ -42,8 +42,8 @@ function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promi
 }
 
 /**
- * Yields frames until the stream ends. Nothing is read while the caller works on a frame. Throws `interrupted` if the
- * stream ends within a frame.
+ * Yields frames until the stream ends. No further frame is read while the caller works on one. Throws `interrupted` if
+ * the stream ends within a frame, or a frame is too large.
  */
 async function* readFrames(stream: Duplex, bodyBytesMax: number): AsyncGenerator<Frame> {
   const bytes = new ByteReader(stream);
@@ -96,7 +96,7 @@ class ByteReader {
   }
 }
 
-/** The most bytes of an object. No object of an archive is so large. */
+/** The most bytes of an object, which is more than any object of an archive has. */
 const objectBytesMax = 48 * 2 ** 20;
 /** The most objects that are read or written, and so held in memory, at the same time. */
 const atOnceMax = 4;
@@ -128,7 +128,7 @@ export interface ServedChannel {
    * connection broke.
    */
   ended: Promise<void>;
-  /** The first error of the storage. This error is the reason for the job's `storage_failed`. */
+  /** The first error in reading or writing an object. `runJob` throws it for the job's `storage_failed`. */
   failure(): unknown;
 }
 

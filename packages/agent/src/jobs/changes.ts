@@ -5,7 +5,7 @@ import { readIfThere, writeDurably } from '@drydock/process';
 import { type Change, type ChangeName, HostError } from '../control/control-protocol';
 import { SerialQueue } from '../host/serial-queue';
 
-/** A digest of a request. The schemas put the fields into one order, so equal requests have equal text. */
+/** Returns a digest of a request. The schemas put the fields into one order, so equal requests have equal text. */
 const digestOf = (asked: object): string =>
   createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
 
@@ -42,7 +42,7 @@ export class Changes {
     });
   }
 
-  /** Runs work of the agent itself between two changes of the same site or database. */
+  /** Runs work that is no change, such as the agent's own, between two changes of the same site or database. */
   inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
     const queue = this.queues.get(id) ?? new SerialQueue();
     this.queues.set(id, queue);
@@ -61,15 +61,15 @@ export interface LedgerEntry {
   fence: string;
   workflow_id: string | null;
   outcome: 'accepted' | 'refused';
-  /** The state before the change, if the operation names it, such as the release that a switch replaces. */
+  /** See {@link ChangeName}. */
   detail?: string;
-  /** A digest of the request without its fence. A repeated request has the same digest. */
+  /** A digest of the request without fence and workflow. A repeated request has the same digest. */
   digest: string;
 }
 
 /**
- * An append-only record of every requested change, written before the change is made. Operators read it after an
- * incident.
+ * An append-only record of every requested change. A line is written before its change is made. Operators read the
+ * ledger after an incident.
  */
 export class Ledger {
   private readonly file: string;
@@ -91,7 +91,7 @@ export class Ledger {
   }
 }
 
-/** The newest fence that was admitted, or 0 if there was none. */
+/** Returns the highest fence that was admitted, or 0 if there was none. */
 async function readFence(file: string): Promise<bigint> {
   const text = await readIfThere(file);
   return text === null ? 0n : BigInt(text.trim());

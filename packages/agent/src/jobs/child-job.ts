@@ -70,7 +70,7 @@ export async function runChildJob<Result>({
   const { stdin, stdout, stderr } = child.process;
   if (stdin === null || stdout === null || stderr === null) throw new TypeError('a job program has three pipes');
   try {
-    stdin.on('error', () => undefined); // if the child dies before it reads its setup, its end is reported
+    stdin.on('error', () => undefined); // a child that dies before it reads its setup is reported by its exit
     stdin.end(JSON.stringify(setup));
     const [answer, lastWords, exit] = await Promise.all([readAnswer(stdout, progress), readEnd(stderr), child.exited]);
     signal.throwIfAborted();
@@ -94,8 +94,8 @@ export async function runChildJob<Result>({
 type Answer = { result: unknown } | { problem: z.infer<typeof jobProblemSchema> };
 
 /**
- * The last answer of the program; null if it sent none. Throws `child_crashed` for a line that is not JSON in one of
- * the forms of `eventSchema`.
+ * Returns the last answer of the program, or null if it sent none. Throws `child_crashed` for a line that is not JSON
+ * in one of the forms of `eventSchema`.
  */
 async function readAnswer(stdout: Readable, progress: (share: number) => void): Promise<Answer | null> {
   let answer: Answer | null = null;
@@ -153,9 +153,9 @@ export interface ProgramContext {
 export type NameProblem = (error: unknown) => JobProblemView | null;
 
 /**
- * The body of a program that carries out one job. It reads its setup from stdin, writes its answer to stdout, and ends.
- * A refusal of an archive gets the code `archive.<reason>`, and an unknown error the code `internal`. The program's own
- * codes come from `nameProblem`.
+ * The main function of a program that carries out one job. It reads the setup from stdin, writes the answer to stdout,
+ * and ends the process. A refusal of an archive gets the code `archive.<reason>`, and an unknown error the code
+ * `internal`. The program's own codes come from `nameProblem`.
  */
 export function runJobProgram(
   work: (setup: unknown, context: ProgramContext) => Promise<unknown>,
@@ -180,7 +180,9 @@ export function runJobProgram(
     .finally(() => process.exit(0));
 }
 
-/** Writes an event. Resolves once it is written: an exit before that would cut off an answer larger than the pipe. */
+/**
+ * Writes an event. Resolves once it is written, because an earlier exit would cut off an answer larger than the pipe.
+ */
 function say(event: object): Promise<void> {
   return new Promise((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
 }

@@ -7,7 +7,8 @@ import type { ServedChannel } from './archive-channel';
 import { JobProblem, type JobProblemView, type JobView, jobViewSchema } from './job-protocol';
 
 /**
- * The pauses between two reads of a running job's progress. The first pause is short, because many jobs end quickly.
+ * The pauses between two reads of a running job's progress. A job without a channel is read often at first, because
+ * many such jobs end quickly.
  */
 const watchMs = { first: 20, most: 400 };
 /** The pause once the channel has ended, because the job then ends within moments. */
@@ -47,8 +48,8 @@ export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Re
     return resultOf(view, wanted.result, served);
   } catch (error) {
     socket?.destroy();
-    // A job that has already ended is not changed by the cancel. If the cancel does not arrive, a job with a channel
-    // ends because the channel has broken, and a job without a channel ends when a newer claim submits a job.
+    // The cancel does not change a job that has already ended. If the cancel does not arrive, a job with a channel ends
+    // because its channel is broken. A job without a channel ends when a newer claim submits a job.
     if (!(error instanceof JobProblem)) await cancelJob(client, id, jobId, claim).catch(() => undefined);
     throw error;
   } finally {

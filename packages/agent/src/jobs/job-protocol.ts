@@ -17,9 +17,9 @@ export type SubmitJob = z.infer<typeof submitJobSchema>;
  * |---|---|---|
  * | (none) | queued | it was submitted and written to disk |
  * | queued | running | a place is free and, if the kind has one, the channel is open |
- * | queued, running | succeeded | the work returned a result |
- * | queued, running | failed | the work threw, or the host or the channel died (`interrupted`) |
- * | queued, running | cancelled | the caller sent DELETE, or a job came with a newer claim (`superseded`) |
+ * | running | succeeded | the work returned a result |
+ * | queued, running | failed | the work threw, or the agent ended, or there is no channel any more (`interrupted`) |
+ * | queued, running | cancelled | the caller sent DELETE, or a newer claim or a job with its lock came (`superseded`) |
  */
 export const jobStateSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
 export type JobState = z.infer<typeof jobStateSchema>;
@@ -72,8 +72,8 @@ export class JobProblem extends Error {
 const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT', 'ER_DISK_FULL', 'ER_RECORD_FILE_FULL']);
 
 /**
- * Whether an error, or one of its causes, means a full disk. The codes are those of Postgres (53100), MySQL (`ER_…`)
- * and the file system.
+ * Tells whether an error, or one of its causes, means a full disk. The codes are those of Postgres (53100), MySQL
+ * (`ER_…`) and the file system.
  */
 export function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;

@@ -177,7 +177,7 @@ test('after a restart a running job is interrupted, and an ended job has its res
   await untilState('done', 'succeeded');
   await submit('cut');
   await untilState('cut', 'running');
-  // The job's record has no end, as after a kill.
+  // The record from before the close is restored, in which the job has no end. So the folder is as after a kill.
   const journal = path.join(folder, 'jobs', id);
   const before = await readFile(path.join(journal, 'cut.json'), 'utf8');
   await host.close();

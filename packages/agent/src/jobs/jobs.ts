@@ -25,8 +25,8 @@ export interface JobContext<Spec> {
   fence: string;
   spec: Spec;
   /**
-   * Aborted by a cancellation, by a newer claim, and when the agent closes. The work must then stop, and its promise
-   * may settle only once it has stopped.
+   * Aborted by a cancellation, by a job with a newer claim or the same lock, and when the agent closes. The work must
+   * then stop, and its promise may settle only once it has stopped.
    */
   signal: AbortSignal;
   /**
@@ -38,7 +38,6 @@ export interface JobContext<Spec> {
   progress(share: number): void;
 }
 
-/** A kind of job, as an agent defines it. */
 export interface JobKind<Spec, Result> {
   spec: z.ZodType<Spec>;
   hasChannel: boolean;
@@ -113,7 +112,7 @@ interface Job {
 }
 
 export interface JobsOptions {
-  /** The folder of the agent's own records. The folder `jobs` is made in it. */
+  /** The folder of the agent's own records. It gets the folder `jobs`. */
   folder: string;
   kinds: Readonly<Record<string, AnyJobKind>>;
   log: Log;
@@ -137,8 +136,8 @@ export class Jobs {
   }
 
   /**
-   * Reads the jobs on disk. A job that an earlier process of the agent has not finished fails as `interrupted`, which
-   * its caller learns when it reads the job.
+   * Reads the jobs on disk. A job that an earlier process of the agent has not finished fails as `interrupted`, so its
+   * caller runs it again as a new job.
    */
   async open(): Promise<void> {
     for (const record of await this.journal.readAll()) {
@@ -208,7 +207,7 @@ export class Jobs {
   }
 
   /**
-   * Cancels a job. Resolves when its work has stopped. A job that has already ended keeps its result. Throws
+   * Cancels a job. Resolves when the job's work has stopped. A job that has already ended keeps its result. Throws
    * `stale_fence` if the claim is older than the job's.
    */
   async cancel(thingId: string, jobId: string, fence: string): Promise<JobView> {
@@ -219,7 +218,10 @@ export class Jobs {
     return viewOf(job);
   }
 
-  /** Gives the caller's connection to the job that waits for it. The job owns it from then on. Throws `no_channel`. */
+  /**
+   * Gives the caller's connection to the job that waits for it. From then on the job owns the connection. Throws
+   * `no_channel`.
+   */
   connect(thingId: string, jobId: string, socket: Socket): void {
     const { running } = this.find(thingId, jobId);
     if (running === null || running.isConnected)
@@ -240,12 +242,11 @@ export class Jobs {
     await Promise.all(older.map((job) => this.end(job, new Ended('cancelled', 'superseded', `by fence ${fence}`))));
   }
 
-  /** Whether an unfinished job of this site or database holds the lock. */
   isLocked(thingId: string, lock: string): boolean {
     return [...this.jobs.values()].some(({ record, running }) => record.thing_id === thingId && running?.lock === lock);
   }
 
-  /** Interrupts all running jobs. Resolves when they have stopped. */
+  /** Interrupts all queued and running jobs. Resolves when they have stopped. */
   async close(): Promise<void> {
     clearInterval(this.forgetting);
     const ended = [...this.jobs.values()].map((job) =>
@@ -287,7 +288,7 @@ export class Jobs {
     });
   }
 
-  /** Carries out a job to its end. It never rejects. */
+  /** Carries out a job to its end. Never rejects. */
   private async carryOut(
     job: Job,
     connection: Promise<Socket | null>,

@@ -91,7 +91,10 @@ export const probeAnswerSchema = z.object({
   sql_answered: z.boolean().default(true),
   detail: z.string(),
 });
-/** `generation` counts the processes that the site's application has had. `pid` is that of the running process. */
+/**
+ * `generation` is the number of processes that the site's application has had so far. `pid` belongs to the running
+ * process.
+ */
 export const appDescriptionSchema = z.object({
   has_app: z.boolean(),
   generation: z.int(),

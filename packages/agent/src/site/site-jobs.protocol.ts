@@ -5,7 +5,7 @@ import { releaseIdSchema } from './protocol';
 
 /**
  * The roots of a site's archive. `folder` holds the attributes of the folder that contains the site's files. Archives
- * of earlier versions do not have this root.
+ * of earlier versions lack `folder`.
  */
 export const archiveRoots = { files: 'files', database: 'database', folder: 'folder' } as const;
 
@@ -22,7 +22,7 @@ const keysSchema = z.strictObject({
 const id = z.string().min(1).max(200);
 const mac = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** An archive as Drydock has recorded it. The job asks for its objects by the archive's position in the list. */
+/** An archive as Drydock has recorded it. The job asks for the archive's objects by its position in the list. */
 const expectedArchiveSchema = z.strictObject({ archive_id: id, manifest_mac: mac, keys: keysSchema });
 /** The site and the organisation that the archives belong to. In a drill the archives are loaded into another site. */
 const originSchema = z.strictObject({ site_id: id, organisation_id: id });
@@ -34,9 +34,9 @@ export const packSpecSchema = z.strictObject({
   sequence: z.int().min(0),
   created_at: z.iso.datetime(),
   keys: keysSchema,
-  /** The chain of archives that is continued, the full one first. Empty for a full archive. */
+  /** The chain of archives that is continued, the full archive first. Empty for a full archive. */
   parents: z.array(expectedArchiveSchema),
-  /** The approximate size of the content, for the progress. */
+  /** The approximate size of the content, from which the progress is computed. */
   expected_raw_bytes: z.int().min(0).nullable(),
 });
 export type PackSpec = z.infer<typeof packSpecSchema>;
@@ -44,7 +44,7 @@ export type PackSpec = z.infer<typeof packSpecSchema>;
 export const stageSpecSchema = z.strictObject({
   release_id: releaseIdSchema,
   origin: originSchema,
-  /** The chain of archives, the full one first. */
+  /** The chain of archives, the full archive first. */
   chain: z.array(expectedArchiveSchema).min(1),
   /** With `files`, the release gets the files of the archives and the database of the current release. */
   contents: z.enum(['all', 'files']).optional(),
@@ -67,7 +67,7 @@ const skippedPathSchema = z.strictObject({ path: z.string(), reason: z.string() 
 export type SkippedPath = z.infer<typeof skippedPathSchema>;
 
 const skippedSchema = z.strictObject({
-  /** How many paths were skipped, including those that are not in the list. */
+  /** The number of skipped paths, including those that are not in the list. */
   count,
   /** The paths in the order in which they were found, except that front pages come first. */
   paths: z.array(skippedPathSchema),
@@ -86,7 +86,7 @@ const frontPages: ReadonlySet<string> = new Set([
   'config.ru',
 ]);
 
-/** Whether the loss of this path leaves a site without a front page. */
+/** Tells whether the loss of this path leaves a site without a front page. */
 export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean =>
   frontPages.has(path) && !partlyKept.has(reason);
 
@@ -115,7 +115,7 @@ export const packResultSchema = z.strictObject({
   size_bytes: count,
   raw_bytes: count,
   entries: count,
-  /** Paths that the archive lacks, or whose content in the archive mixes several moments. */
+  /** The paths that packing reported; see `skippedPathSchema`. */
   skipped: skippedSchema,
 });
 export type PackResult = z.infer<typeof packResultSchema>;
@@ -154,8 +154,8 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     spec: packSpecSchema,
     files_dir: z.string(),
     /**
-     * The folder in which the agent keeps the releases. An absolute link of the site may lead to this folder, although
-     * the folder has another name in the box.
+     * The folder in which the agent keeps the releases. The program needs its name on the machine to recognise the
+     * site's absolute links to it, because the folder has another name in the box.
      */
     releases_dir: z.string(),
     database: programDatabaseSchema,

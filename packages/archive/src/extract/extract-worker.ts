@@ -16,13 +16,15 @@ import { BlockContent, type SegmentOrigin } from '../read/read-contents';
 import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './extract-workers';
 
 /**
- * With these flags, `open` fails for an existing path and for a link. A new staging directory has neither, but the
- * check costs nothing.
+ * With these flags, `open` fails for an existing path and for a link. The staging directory starts empty, but the check
+ * costs nothing.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** During the extraction only this process's user may enter a directory. Each directory gets its mode at the end. */
 const stagingMode = 0o700;
-/** The set-id and sticky bits are set last, because the kernel clears them when a file gets its owner or content. */
+/**
+ * These bits are set last, because the kernel clears the set-id bits when the owner or the content of a file changes.
+ */
 const setIdAndSticky = 0o7000;
 
 export interface BlockDone {
@@ -51,8 +53,9 @@ class BlockExtraction {
   }
 
   /**
-   * Writes the entries whose bit is set in `live`. If `live` is null, writes all entries. Returns counts, and the parts
-   * that the file system did not store.
+   * Writes the directories and files whose bit is set in `live`, or all if `live` is null. Links and FIFOs are only
+   * counted, because the main thread creates them at the end. Returns the counts, and the parts that the file system
+   * did not store.
    */
   async run(live: Uint8Array | null): Promise<BlockDone> {
     try {
@@ -120,15 +123,15 @@ class BlockExtraction {
   private createFile(entry: Entry): number {
     const parent = parentPath(entry.path);
     if (!this.made.has(parent)) this.makeDirectory(parent);
-    // Attributes can only be set on a file that this process may write. So a file with attributes gets its final mode
-    // after the attributes are set.
+    // Setting `user.*` attributes needs the right to write the file. So a file with attributes gets its final mode only
+    // after them.
     const mode = entry.attributes.length > 0 ? 0o600 : entry.mode & 0o777;
     return openSync(this.places.at(entry.path), createFlags, mode);
   }
 
   /**
-   * Finishes a written file. Owner and mode are set only if `open` has not set them already, because these calls take
-   * time for every file.
+   * Finishes a written file. The owner is set only if one is given, and the mode only if `open` has not set it already,
+   * because each call takes time for every file.
    */
   private finishFile(file: number, entry: Entry): void {
     const { owner, umask } = this.setup;
@@ -198,8 +201,8 @@ function writeAll(file: number, content: Buffer): void {
 }
 
 /*
- * From here on this file is the program of a worker thread of `extract`. It runs extractions one after another, and
- * requests objects from the main thread, because a worker cannot read the source.
+ * From here on this file is the program of a worker thread of `extract`. The thread runs extractions one after another.
+ * It requests objects from the main thread, because an ArchiveSource cannot be passed to a thread.
  */
 const port = parentPort ?? refuse('write_failed', 'to be loaded as a worker thread only');
 const waiting = new Map<number, (answer: WorkerAnswer) => void>();
@@ -273,7 +276,7 @@ function post(message: WorkerMessage): void {
 }
 
 /**
- * Closing the port tells the main thread that everything is loaded. The main thread must not end this thread while it
- * loads.
+ * Closing the port tells the main thread that this thread has loaded everything. The main thread must not end this
+ * thread earlier.
  */
 if (workerData instanceof MessagePort) workerData.close();

@@ -7,13 +7,16 @@ import type { ByteString } from '../format/path-bytes';
 import type { BlockTask } from '../read/check-tree';
 import type { OpenArchive } from '../read/open-archive';
 
-/** The input of a worker for one extraction. */
+/** The input of a worker for the extraction of one root. */
 export interface WorkerSetup {
   directory: string;
   root: string;
   archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
   owner: Owner | null;
-  /** The umask of the process. The main thread sends the umask, because a worker thread cannot read it. */
+  /**
+   * The umask of the process. The main thread reads it for all workers, because each reading sets it to 0 for a moment
+   * for the whole process.
+   */
   umask: number;
 }
 
@@ -22,13 +25,16 @@ export interface Owner {
   gid: number;
 }
 
-/** A restored path that is incomplete: `part` says what the archive has but the path lacks. */
+/** A path that the restored tree lacks or has incompletely. `part` is the reason. */
 export interface LostPath {
   path: ByteString;
   part: LostPart;
 }
 
-/** Every request gets exactly one answer with its id. */
+/**
+ * A request is answered once, with its id. If the request fails, there is no answer and the main thread ends the
+ * worker.
+ */
 export type WorkerRequest =
   | { id: number; want: 'task' }
   | { id: number; want: 'object'; archive: number; name: string };
@@ -63,8 +69,8 @@ const resting: Worker[] = [];
 /** Takes an idle thread, or starts a new thread. */
 export function takeThread(): Worker {
   const thread = resting.pop() ?? startThread();
-  // A new thread has listeners of Node itself. If `restThread` removed these listeners, the message port would stop for
-  // good.
+  // Node itself adds listeners to a new thread. They are removed here: if `restThread` removed them later, the message
+  // port would stop for good.
   thread.removeAllListeners();
   thread.ref();
   return thread;
@@ -85,7 +91,7 @@ function startThread(): Worker {
 }
 
 /**
- * Ends a thread, but waits until it is loaded. Interrupting the loading of a native module would crash the whole
+ * Waits until a thread is loaded, and ends it. Interrupting the loading of a native module would crash the whole
  * process.
  */
 export async function endThread(thread: Worker): Promise<void> {
@@ -93,7 +99,10 @@ export async function endThread(thread: Worker): Promise<void> {
   await thread.terminate();
 }
 
-/** Keeps a finished thread for the next extraction. An idle thread does not keep the process alive. */
+/**
+ * Keeps a finished thread for the next extraction, or ends it if enough threads are idle. An idle thread does not keep
+ * the process alive.
+ */
 export function restThread(thread: Worker): void {
   thread.removeAllListeners();
   if (resting.length >= restingMax) {
@@ -110,7 +119,7 @@ export function restThread(thread: Worker): void {
 }
 
 /**
- * Returns the path of the compiled worker. Under jest this file lies in src, and a thread cannot load TypeScript, so
+ * Returns the path of the compiled worker. Under jest this file is in `src`, and a thread cannot load TypeScript, so
  * the built file is used.
  * @throws Error when the package is not built
  */

@@ -17,7 +17,7 @@ import { createPace, type Pace } from '../read/pace';
 import { type LostPath, type Owner, runWorkers } from './extract-workers';
 
 /**
- * Ensures an empty directory to extract into. A missing directory is created with mode 0700.
+ * Creates the directory to extract into, with mode 0700. An existing directory must be empty.
  * @throws ArchiveError `staging_not_empty`
  */
 async function prepareStaging(directory: string): Promise<void> {
@@ -92,7 +92,7 @@ interface ExtractResult {
 
 /**
  * Extracts tree roots of a chain into empty directories. All manifests, chain links and index entries are verified
- * before the first write. A segment is verified before it is decoded, and a file's SHA-256 before the file counts. When
+ * before the first write. A segment is verified before it is decoded, and the SHA-256 of each file is compared. When
  * the promise settles, nothing writes any more. The caller then syncs the file system, or removes the targets after a
  * rejection. @throws ArchiveError, or the signal's reason
  */
@@ -117,7 +117,6 @@ export async function extract(options: ExtractOptions): Promise<ExtractResult> {
 }
 
 interface CheckedTargets extends ExtractResult {
-  /** The blocks to extract, by root. */
   tasks: Map<string, CheckedTree['tasks']>;
 }
 
@@ -179,14 +178,13 @@ export interface FinishOptions {
   directory: string;
   owner: Owner | null;
   pace: Pace;
-  /** Called for each path that the file system did not store completely. */
   onLost: (lost: LostPath) => void;
   signal?: AbortSignal;
 }
 
 /**
  * Completes an extracted tree: creates links and FIFOs, and gives directories their owner, mode and time after their
- * content. Only the open directories are in memory.
+ * content. Of the tree only the open directories are remembered.
  */
 async function finishTree(archives: readonly OpenArchive[], root: string, options: FinishOptions): Promise<void> {
   const tree = new FinishedTree(options);
@@ -206,7 +204,10 @@ async function finishTree(archives: readonly OpenArchive[], root: string, option
 class FinishedTree {
   private readonly options: FinishOptions;
   private readonly places: DeepPaths;
-  /** The targets of hard links, which may be anywhere in the tree. */
+  /**
+   * Names the targets of hard links. A second instance is needed, because the next call of `places.at` would invalidate
+   * the name of the link.
+   */
   private readonly sharedPlaces: DeepPaths;
   private readonly open: Entry[] = [];
 
@@ -264,7 +265,6 @@ class FinishedTree {
     this.givePath(entry, this.places.at(entry.path));
   }
 
-  /** Sets owner, attributes, mode and time of a created path. */
   private givePath(entry: Entry, location: string | Buffer): void {
     const { owner, onLost } = this.options;
     const attributes = decodeAttributes(entry.attributes);

@@ -8,10 +8,7 @@ const locationBytesMax = 4095;
  * looks up each of its names.
  */
 const stepBytes = 1000;
-/**
- * Linux's O_PATH, which Node does not export. Opening a directory with O_PATH needs only the right to pass through the
- * directory.
- */
+/** Linux's O_PATH, which Node does not export. Opening a directory with O_PATH does not need the right to read it. */
 const openPath = 0o10000000;
 
 interface Anchor {
@@ -21,8 +18,8 @@ interface Anchor {
 
 /**
  * Gives each path below a directory a name that file calls accept. A path that is too long is named from an open
- * directory above it. The directories above it stay open for the next path, because paths in order are mostly close
- * together.
+ * directory above it, for example `/proc/self/fd/20/rest/of/path`. The open directories stay open for the next path,
+ * because consecutive paths are mostly close together.
  */
 export class DeepPaths {
   private readonly base: ByteString;
@@ -33,8 +30,8 @@ export class DeepPaths {
   }
 
   /**
-   * Returns the name for file calls, which is valid until the next call of `at`. '' is the directory itself. Parent
-   * directories are opened only if the path is too long for one call. @throws the system's error when one of them
+   * Returns the name for file calls, which is valid until the next call of `at`. The path '' is the directory itself.
+   * Parent directories are opened only if the path is too long for one call. @throws the system's error when a parent
    * cannot be opened
    */
   at(path: ByteString): string | Buffer {

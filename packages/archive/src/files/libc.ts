@@ -53,7 +53,7 @@ export function lastErrorCode(): string {
 
 const codeOfNumber = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
 
-/** Returns a path or name for the calls: its bytes with a closing NUL. */
+/** Returns a path or name as a C string: its bytes with a closing NUL. */
 export const cString = (bytes: ByteString): Buffer => Buffer.from(`${bytes}\0`, 'latin1');
 
 /** Converts a path from the form of Node's file calls (text or bytes) to the form of {@link cString}. */
@@ -62,13 +62,13 @@ export const cPath = (location: string | Buffer): Buffer =>
 
 type Time = Pick<Entry, 'mtimeSeconds' | 'mtimeNanoseconds'>;
 
-/** Sets the time of an open file, to the nanosecond. */
+/** Sets the times of an open file: to the nanosecond on Linux, otherwise to the microsecond. */
 export function setFileTime(file: number, time: Time): void {
   if (libc === null) futimesSync(file, secondsOf(time), secondsOf(time));
   else check(libc.futimens(file, timesOf(time)), 'futimens');
 }
 
-/** Sets the time of a path to the nanosecond. A link is not followed. */
+/** Sets the times of a path, as precisely as {@link setFileTime}. A link is not followed. */
 export function setPathTime(location: string | Buffer, time: Time): void {
   if (libc === null) lutimesSync(location, secondsOf(time), secondsOf(time));
   else check(libc.utimensat(currentFolder, cPath(location), timesOf(time), noFollow), 'utimensat');

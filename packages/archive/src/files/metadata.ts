@@ -45,14 +45,14 @@ export type LostPart = (typeof lostParts)[keyof typeof lostParts];
 type OnLost = (part: LostPart) => void;
 
 const capabilities = 'security.capability';
-/** The kernel's own limit. */
+/** The kernel's limit for the list of a file's attribute names. */
 const listBytesMax = 65_536;
 
 export const noAttributes = Buffer.alloc(0);
 const names = Buffer.alloc(listBytesMax);
 const value = Buffer.alloc(attributeValueBytesMax);
 
-/** Reads and encodes the attributes that an archive keeps. Most files have no attributes. */
+/** Reads and encodes the attributes that an archive keeps. */
 export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
   if (libc === null || listLength(holder) <= 0) return noAttributes;
   const length =
@@ -116,7 +116,7 @@ export function giveUserAttributes(holder: Holder, attributes: readonly Attribut
     if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
 }
 
-/** Sets the access lists. Call this function after owner and mode are set, because both change the access list. */
+/** Sets the access lists. Call this function after the mode is set, because chmod changes the access list. */
 export function giveAccessLists(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes) {
     if (attribute.name.startsWith('user.') || give(holder, attribute)) continue;
@@ -204,7 +204,7 @@ export function describeFolder(directory: string, onLost: (part: LostPart) => vo
 
 /**
  * Gives a directory the metadata of {@link describeFolder}. Call this function last, because creating a file in the
- * directory changes its time. @throws ArchiveError `mismatch` or `hostile_entry`
+ * directory changes the directory's time. @throws ArchiveError `mismatch` or `hostile_entry`
  */
 export function restoreFolder(directory: string, described: Buffer, onLost: (part: LostPart) => void): void {
   const { entry, next } = decodeEntry(described, 0);

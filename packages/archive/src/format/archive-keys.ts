@@ -4,14 +4,12 @@ import { refuse } from './archive-error';
 export const keyBytes = 32;
 export const saltBytes = 16;
 
-/**
- * The keys of one packing. Every `pack` uses a new salt, so that packing an archive id again never repeats a keystream.
- */
+/** The keys of one packing. Packing an archive id again takes keys with a new salt, so that no keystream repeats. */
 export interface ArchiveKeys {
   salt: Buffer;
   /**
-   * The first 16 bytes of the SHA-256 of the archive id. Each object contains these bytes, so that a reader recognises
-   * an object of another archive.
+   * The first 16 bytes of the SHA-256 of the archive id. Each segment and index block contains these bytes, so that a
+   * reader recognises an object of another archive.
    */
   archiveTag: Buffer;
   encryption: Buffer;
@@ -38,7 +36,10 @@ export function deriveKeys(archiveKey: RootKey, salt: Buffer, archiveId: string)
   return { ...archiveKeysOf(archiveKey, salt, archiveId), ...manifestKeysOf(archiveKey, salt) };
 }
 
-/** Returns the key that sealed the archive with this salt and key check. If no key fits, returns the first key. */
+/**
+ * Returns the archive key that sealed the archive with this salt and key check, or the first key if none fits. Derived
+ * keys and a single archive key are returned unchecked.
+ */
 export function sealingKey(key: ArchiveKey, salt: Buffer, check: Buffer): ArchiveKey {
   if (isDerived(key) || Buffer.isBuffer(key)) return key;
   return key.find((each) => manifestKeysOf(each, salt).check.equals(check)) ?? key[0];
@@ -80,7 +81,10 @@ export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys,
   };
 }
 
-/** Returns the salt for a new archive: the salt of the derived keys, or a fresh salt. */
+/**
+ * Returns the salt for a new archive: that of its derived keys, or with an archive key a fresh one. @throws
+ * ArchiveError `wrong_key`
+ */
 export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
   if (!isDerived(key)) return fresh();
   const tag = createHash('sha256').update(archiveId).digest().subarray(0, 16);

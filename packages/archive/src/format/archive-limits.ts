@@ -1,10 +1,13 @@
 /** The reader's limits, which apply whatever an archive declares. */
 export interface ArchiveLimits {
-  /** Entries of all archives of a chain, tombstones included. */
+  /**
+   * Entries of all archives of a chain together. Tombstones count within one archive, but not in the sum over the
+   * chain.
+   */
   entriesMax: number;
   /** Bytes of file content of all archives of a chain. */
   rawBytesMax: number;
-  /** The number of names in a path. */
+  /** The most names in a path. */
   depthMax: number;
   /** The most files with several names. A reader keeps their paths in memory while it checks a tree. */
   linkedFilesMax: number;
@@ -17,17 +20,17 @@ export const defaultLimits: ArchiveLimits = {
   linkedFilesMax: 100_000,
 };
 
-/** Limits of the format. A writer stays below them. A reader checks them before it allocates memory. */
+/** Limits of the format. A writer keeps all of them. A reader checks those that bound its memory. */
 export const formatBounds = {
   /** Bytes of file content in a segment. */
   segmentRawBytes: 8 * 2 ** 20,
-  /** Bytes of file content in a zstd frame. A reader holds this much in memory. */
+  /** Bytes of file content in a zstd frame, the unit that a reader decodes at a time. */
   frameRawBytes: 2 ** 20,
   /** A block ends after this many entries. */
   blockEntries: 2048,
   /**
-   * A block also ends after this many bytes of content, so that workers get equal shares. The last file may exceed the
-   * limit by 1 MB and still fits into two segments.
+   * A block also ends after this many bytes of content, so that workers get equal shares. The limit is 1 MB below two
+   * full segments, so that a block of small files fits into two segments.
    */
   blockRawBytes: 15 * 2 ** 20,
   /**

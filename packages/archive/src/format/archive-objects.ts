@@ -9,11 +9,10 @@ import { formatBounds } from './archive-limits';
  * objects are written again under the same names.
  */
 export interface ArchiveSink {
-  /** Resolves when the object is durable. */
+  /** Resolves when the object is stored. Once the manifest is stored, all objects are durable. */
   write(name: string, bytes: Buffer): Promise<void>;
 }
 
-/** The source from which an archive is read. */
 export interface ArchiveSource {
   /**
    * Returns the whole object. The Buffer belongs to the caller, which may move it to a thread. Rejects with
@@ -32,7 +31,7 @@ export interface SealedPiece {
   name: string;
   /** The object's size in bytes. */
   size: number;
-  /** Compares the object's MACs. @throws ArchiveError `missing`, `truncated`, `foreign`, `tampered` or `mismatch` */
+  /** Compares the object's MACs. @throws ArchiveError `truncated`, `foreign`, `tampered` or `mismatch` */
   verify(bytes: Buffer): void;
 }
 
@@ -71,8 +70,7 @@ export function folderSink(folder: string): ArchiveSink {
         await file.close();
       }
       await rename(temporary, path);
-      // The manifest is written last. Its rename must not reach the disk before the renames of the objects that it
-      // names.
+      // The manifest is written last, so this sync makes the renames of all objects durable.
       if (name === manifestName) await syncFolder(folder);
     },
   };

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Packs the present tree with only the keys of this archive and its parents. */
+/** Packs the folder `live` with only the keys of this archive and its parents. */
 async function packAs(
   archiveId: string,
   sequence: number,

@@ -25,7 +25,7 @@ export interface Entry {
   sha256: Buffer;
   /** The target of a symlink, or the earlier path in the same root whose file a hard link shares. Otherwise ''. */
   link: ByteString;
-  /** Encoded extended attributes and access lists of a file, directory or FIFO. Most have none. */
+  /** Encoded extended attributes and access lists of a file, directory or FIFO. */
   attributes: Buffer;
 }
 
@@ -49,7 +49,7 @@ export function tombstoneOf(path: ByteString): Entry {
 
 /**
  * Tells whether a path is unchanged since the parent archive, apart from its attributes. Content counts as equal if
- * size, mode and time (to the nanosecond) are equal.
+ * size and time (to the nanosecond) are equal.
  */
 export function isUnchanged(live: Omit<Entry, 'sha256' | 'attributes'>, recorded: Entry): boolean {
   return (
@@ -82,9 +82,9 @@ export function pathProblem(path: ByteString, depthMax: number): string | null {
 }
 
 /**
- * Returns why a symlink's target is refused, or null if it is allowed. A target may be any path, because nothing
- * follows the link. No entry is below a link, links are created last, and a site's server follows no link out of the
- * tree.
+ * Returns why a symlink's target is refused, or null if it is allowed. A target may be any path, because nothing leaves
+ * the tree through the link: no entry is below a link, links are created last, and a site's server follows no link out
+ * of the tree.
  */
 export function symlinkProblem(target: ByteString): string | null {
   if (target.length === 0 || target.length > formatBounds.targetBytes) return 'link target empty or too long';
@@ -93,7 +93,7 @@ export function symlinkProblem(target: ByteString): string | null {
 
 /**
  * The mode bits that an archive keeps. Set-id bits are safe, because they give only the rights of the restored file's
- * owner. That owner is the site's own account.
+ * owner and group, which are the site's own account.
  */
 export const keptModes: Readonly<Record<EntryType, number>> = {
   file: 0o7777,
@@ -221,8 +221,8 @@ export function encodeAttribute(name: ByteString, content: Buffer): Buffer {
 }
 
 /**
- * Decodes attributes. @throws ArchiveError `mismatch`, or `hostile_entry` for a name that no writer records, because
- * such an attribute would give rights
+ * Decodes attributes. @throws ArchiveError `mismatch`, or `hostile_entry` for a name, size or order that no writer
+ * records. An attribute with another name could give rights.
  */
 export function decodeAttributes(bytes: Buffer): Attribute[] {
   if (bytes.length > formatBounds.attributeBytes) refuse('hostile_entry', 'more attributes than any file has');

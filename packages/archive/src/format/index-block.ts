@@ -18,15 +18,18 @@ export interface IndexBlock {
   firstSegment: number;
   segments: SegmentSeal[];
   entries: Entry[];
-  /** The memory of the entries' hashes. The reader releases this memory after it has used the block. */
+  /**
+   * The decoded block, whose memory holds the entries' hashes. The reader releases this memory after it has used the
+   * block.
+   */
   raw: Buffer;
 }
 
 const segmentRowBytes = 8 + macBytes;
 
 /**
- * Encodes a block before it is sealed. The caller passes encoded entries, because decoded entries would keep a growing
- * block in memory twice.
+ * Encodes a block before it is sealed. The caller encodes each entry as it comes, because keeping decoded entries until
+ * now would hold the block in memory twice.
  */
 export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');
@@ -44,7 +47,7 @@ export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries:
 
 /**
  * Decodes a block. Checks its form, its counts, and that files and segments have the same number of bytes. Paths of a
- * tree must also strictly ascend. @throws ArchiveError `mismatch` or `hostile_entry`
+ * tree must also strictly ascend. @throws ArchiveError `mismatch`, `hostile_entry` or `limit_exceeded`
  */
 export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock {
   const rootBytes = bytes.length > 0 ? bytes.readUInt8(0) : 0;
@@ -71,8 +74,8 @@ export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock 
 }
 
 /**
- * Checks that `path` comes after `previous`, because a repeated path could overwrite another. @throws ArchiveError
- * `hostile_entry`
+ * Checks that `path` comes after `previous`, because a repeated path could overwrite an earlier entry. @throws
+ * ArchiveError `hostile_entry`
  */
 export function checkAscending(previous: string, path: string): void {
   if (comparePaths(previous, path) >= 0) refuse('hostile_entry', `path out of order or twice: ${path}`);

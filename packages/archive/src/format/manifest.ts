@@ -22,13 +22,12 @@ const manifestRoot = z.strictObject({
   raw_bytes: count,
 });
 
-/** The content of a manifest. */
 export const manifestSchema = z.strictObject({
   /**
    * Version 2 adds links to anywhere, set-group-id of directories, sparse files and more than 256 levels. Version 3
    * adds sticky directories, and paths and targets over 4,000 bytes. Version 4 adds FIFOs, set-id and sticky bits of
-   * files, and links and FIFOs with several names. An archive gets the lowest version with all its features, so that
-   * older readers can read it. Version 1 is only read.
+   * files, set-user-id of directories, and links and FIFOs with several names. An archive gets the lowest version from
+   * 2 on that has all its features, so that older readers can read it. Version 1 is only read.
    */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(4)]),
   codec: z.literal('zstd'),
@@ -104,7 +103,7 @@ export interface SealedManifest {
   sha256: string;
 }
 
-/** Writes a manifest's three lines: title with salt and key check, canonical JSON, and the MAC over both. */
+/** Returns a manifest's three lines: title with salt and key check, canonical JSON, and the MAC over both. */
 export function sealManifest(key: ArchiveKey, salt: Buffer, manifest: Manifest): SealedManifest {
   const keys = manifestKeysOf(key, salt);
   const firstLine = `${title} ${salt.toString('hex')} ${keys.check.toString('hex')}\n`;

@@ -3,9 +3,9 @@ import { runInThisContext } from 'node:vm';
 import { MessageChannel } from 'node:worker_threads';
 
 /**
- * Frees the memory of an unused Buffer, whose length is 0 afterwards. Such memory is outside of the JavaScript heap,
+ * Frees the memory of an unused Buffer, whose length is 0 afterwards. Buffer memory is outside of the JavaScript heap,
  * and the garbage collector lets about 60 MB of it accumulate in each thread. Running the garbage collector more often
- * would cost more time than decoding. A Buffer with shared memory is not changed.
+ * would cost more time than decoding. A Buffer that is small or shares its memory is not changed.
  */
 export function releaseMemory(buffer: Buffer): void {
   const memory = buffer.buffer;
@@ -17,8 +17,8 @@ export function releaseMemory(buffer: Buffer): void {
 const smallBytes = 65_536;
 
 /**
- * Node 20 has no `ArrayBuffer.prototype.transfer`. V8's internal function also frees memory, even memory of native
- * modules.
+ * Frees memory with an internal function of V8, which works for memory of native modules too. Node 20 has no
+ * `ArrayBuffer.prototype.transfer`.
  */
 const detach = findDetach() ?? moveAway();
 

@@ -8,8 +8,8 @@ import { releaseMemory } from './release-memory';
 const frameMagic = 0xfd2fb528;
 const blockBytesMax = 128 * 1024;
 /**
- * The largest zstd window that a reader accepts. Our writer uses 2 MB (level 3), and a segment has only 8 MB of
- * content. A larger window is refused, because a decoder allocates the whole window before it reads a byte.
+ * The largest zstd window that a reader accepts: the content of a whole segment. A larger window is refused, because a
+ * decoder allocates the whole window before it reads a byte.
  */
 const windowBytesMax = 8 * 2 ** 20;
 
@@ -47,9 +47,9 @@ interface CheckedFrame {
 }
 
 /**
- * Checks that `bytes` begin with a zstd frame of 1 to `rawBytesMax` bytes of content, without decoding it. It also
- * checks that a decoder cannot produce much more than the declared size.
- * @throws ArchiveError `limit_exceeded`
+ * Checks that `bytes` begin with a zstd frame of 1 to `rawBytesMax` bytes of content, without decoding it. Also checks
+ * that a decoder cannot produce much more than the declared size.
+ * @throws ArchiveError `limit_exceeded` or `mismatch`
  */
 export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {
   const { headerBytes, rawBytes } = readFrameHeader(bytes);
@@ -105,7 +105,7 @@ function walkBlocks(bytes: Buffer, start: number): { end: number; producedMax: n
   }
 }
 
-/** Lengths of the parts of a sealed object. README.md shows the format. */
+/** Lengths and offsets of the parts of a sealed object. README.md shows the format. */
 const headerBytes = 72;
 export const macBytes = 32;
 const ivAt = 56;
@@ -183,7 +183,6 @@ export interface ObjectPlace {
 
 /** An object's record in the manifest or in its block. */
 export interface ObjectSeal {
-  /** Bytes of the whole object. */
   size: number;
   mac: Buffer;
 }
@@ -228,7 +227,6 @@ export function sealFrames(
   return { bytes, seal: { size: bytes.length, mac } };
 }
 
-/** Compresses and seals an index block. */
 export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buffer): Promise<SealedObject> {
   const frames: Buffer[] = [];
   for (let at = 0; at < raw.length; at += formatBounds.frameRawBytes) {

@@ -15,7 +15,6 @@ const sealingMax = 2;
  * buffers.
  */
 class SegmentWriter {
-  /** The number of the next segment. */
   nextSegment = 0;
   private readonly sink: ArchiveSink;
   private readonly keys: ArchiveKeys;
@@ -124,7 +123,7 @@ function track(running: Set<Promise<unknown>>, task: Promise<unknown>, settled: 
   task.then(remove, remove);
 }
 
-/** Writes contents and entries as segments and index blocks. At most one block and two segments are in memory. */
+/** Writes contents and entries as segments and index blocks. At most two blocks and two segments are in memory. */
 export class BlockWriter {
   /** The seals of the finished blocks, in order. The list is complete after `finish`. */
   readonly blocks: ObjectSeal[] = [];
@@ -154,7 +153,7 @@ export class BlockWriter {
     return this.blockCount;
   }
 
-  /** The number of segments in finished blocks. */
+  /** The number of segments that have ended. */
   get segmentCount(): number {
     return this.segments.nextSegment;
   }
@@ -217,7 +216,6 @@ export class BlockWriter {
     this.rawBytes = 0;
   }
 
-  /** Resolves when everything is written. */
   async finish(): Promise<void> {
     await this.closeBlock();
     await this.closing;
@@ -244,12 +242,11 @@ export class BlockWriter {
   }
 }
 
-/** Limits of version 2. A reader of version 2 refuses larger values as hostile. */
+/** Limits of version 2. A reader of version 2 refuses everything beyond them as hostile. */
 const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
-/** Limits of version 3. A reader of version 3 refuses larger values as hostile. */
+/** Limits of version 3. A reader of version 3 refuses everything beyond them as hostile. */
 const version3 = { directoryMode: 0o3777, otherMode: 0o777 } as const;
 
-/** Returns the oldest format version that covers an entry. */
 function versionFor({ type, path, link, mode, linked }: Entry): 2 | 3 | 4 {
   if (type === 'fifo' || (type === 'symlink' && linked)) return 4;
   if ((mode & ~(type === 'directory' ? version3.directoryMode : version3.otherMode)) !== 0) return 4;

@@ -1,6 +1,6 @@
 import { lostParts } from '../files/metadata';
 
-/** A named content of a stream root. Its length is unknown. */
+/** A named content of a stream root. Its length need not be known in advance. */
 export interface StreamEntry {
   /** A relative path without `..`, in UTF-8. It is unique in its root. */
   path: string;

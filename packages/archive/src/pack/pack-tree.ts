@@ -15,8 +15,8 @@ import { changedWhileRead, linkIntoRelease, type SkippedPath } from './pack-root
 import { closedToUs, type LivePath, readLinkTarget, unlessClosed, walkDirectory } from './walk-directory';
 
 /**
- * The most content that is packed more than once because its file has several names. Such content takes no space on
- * disk, so no other limit covers it.
+ * The most content that is packed more than once because its file has several names. The copies take no space on disk,
+ * so the size of the disk does not limit them.
  */
 const copiedBytesMax = 64 * 2 ** 30;
 
@@ -105,7 +105,7 @@ async function bury(packing: TreePacking, path: ByteString): Promise<void> {
   await addEntry(packing, tombstoneOf(path));
 }
 
-/** Packs one path. Returns `absent` if the archive must not have the path. */
+/** Packs one path. Returns `absent` if the path is left out, so that a version in the parent gets a tombstone. */
 async function packPath(
   packing: TreePacking,
   hardLinks: HardLinks,
@@ -150,7 +150,7 @@ async function packPath(
 
 /**
  * Returns the entry of a path without a file's content, SHA-256 and attributes. Returns null for a path that is left
- * out, because a restore would refuse an archive that has it.
+ * out: a link that has disappeared, or a path that a restore would refuse.
  */
 function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
   const { path, stat } = live;
@@ -209,7 +209,7 @@ function leadsInto(folder: string | undefined, target: ByteString): boolean {
   return written.startsWith(`${folder}/`) && written.length > folder.length + 1;
 }
 
-/** Reports a path. A caller that leaves the path out returns the null, which stands for no entry. */
+/** Reports a path. Returns null for callers that leave the path out, where null stands for no entry. */
 function skip(packing: TreePacking, path: ByteString, reason: string): null {
   packing.onSkip({ path: textOfBytes(path), reason });
   return null;
@@ -228,15 +228,14 @@ const attemptsMax = 3;
 
 export interface PackedContent {
   /**
-   * The state of the file before reading. If the file changed after that, the next incremental archive finds another
-   * time or size.
+   * The state of the file before the last reading. If the file changed after that, the next incremental archive finds
+   * another time or size.
    */
   stat: BigIntStats;
   size: number;
   sha256: Buffer;
   /** True if the file changed during every reading, so that the content may mix several moments. */
   hasChanged: boolean;
-  /** The encoded attributes. */
   attributes: Buffer;
 }
 

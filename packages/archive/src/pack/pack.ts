@@ -84,8 +84,8 @@ interface PackOptions {
   identity: ArchiveIdentity;
   createdAt: Date;
   /**
-   * The parent chain, the full archive first. With a parent, only the differences from it are packed. Without a parent,
-   * the archive is a full archive.
+   * The parent chain, the full archive first. With a parent, only the differences of trees from it are packed, but
+   * streams completely. Without a parent, the archive is a full archive.
    */
   parent?: readonly ArchiveLink[];
   signal?: AbortSignal;
@@ -184,7 +184,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
 }
 
-/** Refuses an archive above the default limits, because no reader would accept it. */
+/** Refuses an archive above the default limits, because a reader with these limits would not accept it. */
 function assertAccepted(entries: number, rawBytes: number): void {
   if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
   if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);

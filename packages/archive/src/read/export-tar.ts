@@ -22,9 +22,9 @@ export interface ExportTarOptions {
 }
 
 /**
- * Writes all roots as one tar stream (`<root>/<path>`, with PAX records for nanoseconds). The whole index is checked
- * before the first byte. If a content fails its check later, the stream is destroyed, so a tar that ended normally is
- * complete. @throws ArchiveError
+ * Writes all roots as one tar stream (`<root>/<path>`, with PAX records for nanoseconds). The index of every tree is
+ * checked before the first byte, and the index of a stream root before its first entry. If a check fails later, the
+ * stream is destroyed, so a tar that ended normally is complete. @throws ArchiveError
  */
 export async function exportTar(options: ExportTarOptions, target: Writable): Promise<void> {
   const limits = completeLimits(options.limits);
@@ -109,7 +109,7 @@ function headerOf(root: string, entry: Entry): EntryHeader {
   };
 }
 
-/** Resolves when the entry is written, so that at most one entry is in memory. */
+/** Resolves when the entry is written. Callers wait for this, so that entries do not pile up in memory. */
 async function addEntry(packer: Pack, header: EntryHeader, content?: AsyncIterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const sink = packer.entry(header, (error) => (error ? reject(error) : resolve()));

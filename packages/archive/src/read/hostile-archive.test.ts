@@ -15,8 +15,8 @@ const directory = (path: string): CraftedEntry => ({ path, type: 'directory' });
 const symlink = (path: string, link: string): CraftedEntry => ({ path, type: 'symlink', link });
 
 /**
- * Extracts a hostile archive that is sealed correctly, and returns the refusal. Expects that nothing was written into
- * the target or its parent folder.
+ * Extracts a hostile archive that is sealed correctly, and returns the reason of the refusal. Expects that the target
+ * stays empty and its parent folder unchanged.
  */
 async function refusal(craft: Craft, options: Partial<ExtractOptions> = {}): Promise<string> {
   const outside = freshFolder();

@@ -15,7 +15,7 @@ export interface TreeItem {
 
 /**
  * Yields the tree that a chain describes: the newest version of each path in path order, without deleted paths. The
- * sorted indexes of the archives are merged as streams, with one block per archive in memory.
+ * sorted indexes of the archives are merged as streams, with the current and the next block of each archive in memory.
  */
 export async function* mergeTree(
   archives: readonly OpenArchive[],

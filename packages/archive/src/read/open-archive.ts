@@ -15,14 +15,14 @@ import { type Manifest, type ManifestRoot, type OpenedManifest, openManifest, Ro
 import { releaseMemory } from '../format/release-memory';
 import { openObject } from '../format/sealed-object';
 
-/** The recorded facts about an archive. The archive must agree with them. */
+/** The recorded facts with which an archive must agree. */
 export interface ExpectedArchive {
   archiveId: string;
   siteId: string;
   orgId: string;
   /** The manifest's MAC in hex, as `pack` returned it. */
   manifestMac: string;
-  /** The MAC of the parent's manifest, or null for a full archive. */
+  /** The MAC of the parent's manifest, or null for a full archive. Without this field the parent is not checked. */
   parentMac?: string | null;
 }
 
@@ -38,7 +38,7 @@ export interface OpenArchive {
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
-  /** The one of the caller's keys that sealed the archive. */
+  /** The caller's key that sealed the archive. */
   key: ArchiveKey;
 }
 
@@ -69,8 +69,8 @@ interface ArchiveFacts {
 }
 
 /**
- * Reads the facts of an unrecorded archive from its manifest. The manifest's MAC proves that the manifest is of this
- * archive and site, but not that the archive is complete. @throws ArchiveError with any reason of a manifest
+ * Reads the facts of an unrecorded archive from its manifest. The manifest's MAC proves that the archive belongs to the
+ * expected site and id, but not that all its objects exist. @throws ArchiveError with any reason of a manifest
  */
 export async function readFacts(
   source: ArchiveSource,
@@ -87,8 +87,8 @@ export async function readFacts(
 }
 
 /**
- * Derives the keys of one archive, for a process that may read no other. The manifest is verified first. @throws
- * ArchiveError with any reason of a manifest
+ * Derives the keys of one archive, for a process that may read no other archive. The manifest is verified first.
+ * @throws ArchiveError with any reason of a manifest
  */
 export async function deriveKeysOf(link: ArchiveLink, archiveKey: RootKey): Promise<DerivedKeys> {
   const { keys, key } = await openArchive(link, archiveKey, completeLimits());
@@ -131,13 +131,11 @@ export function findRoot(archive: OpenArchive, name: string): ManifestRoot {
   return archive.manifest.roots.find((root) => root.name === name) ?? refuse('unknown_root', name);
 }
 
-/** Returns the number of a root's first block. */
 export function firstBlockOf(archive: OpenArchive, name: string): number {
   const at = archive.manifest.roots.findIndex((root) => root.name === name);
   return archive.manifest.roots.slice(0, at).reduce((sum, root) => sum + root.blocks, 0);
 }
 
-/** Reads, verifies and decodes an index block of a root. */
 async function readBlock(archive: OpenArchive, root: ManifestRoot, number: number): Promise<IndexBlock> {
   const [size, mac] = archive.manifest.blocks[number] ?? refuse('mismatch', `no block ${number}`);
   const bytes = await archive.source.read(blockName(number));

@@ -48,7 +48,6 @@ export class BlockContent {
     return whole;
   }
 
-  /** Yields the next `size` bytes in pieces. */
   async *read(size: number): AsyncGenerator<Buffer> {
     for (let left = size; left > 0; ) {
       if (this.at === this.current.length) await this.load();

@@ -31,7 +31,6 @@ export async function* piecesOf(archive: OpenArchive, signal?: AbortSignal): Asy
   }
 }
 
-/** Returns the segments of a verified block. */
 const segmentPieces = (archive: OpenArchive, block: IndexBlock): SealedPiece[] =>
   block.segments.map((seal, at) => {
     const number = block.firstSegment + at;
@@ -60,16 +59,17 @@ export async function verifyPiece(source: ArchiveSource, piece: SealedPiece): Pr
 interface VerifyOptions {
   limits?: Partial<ArchiveLimits>;
   /**
-   * True to decode every segment and compare every file's SHA-256. By default only the MACs are checked. They prove
-   * that the bytes are unchanged since they were written.
+   * True to decode every segment and compare every file's SHA-256. By default only the MACs of the segments are
+   * checked. They prove that the bytes are unchanged since they were written.
    */
   contents?: boolean;
   signal?: AbortSignal;
 }
 
 /**
- * Verifies one archive with its manifest, every index block, segment and entry, and all counts. Resolves with the
- * manifest. Memory does not grow with the archive. @throws ArchiveError
+ * Verifies one archive with its manifest, every index block, segment and entry, and all counts. The tree is checked
+ * only for a full archive, because an increment alone is no tree. Resolves with the manifest. Memory does not grow with
+ * the archive. @throws ArchiveError
  */
 export async function verifyArchive(
   source: ArchiveSource,

@@ -2,7 +2,6 @@ import path from 'node:path';
 import { parseSync } from '@swc/core';
 import type { SourceFile } from './source-files';
 
-/** A node of the syntax tree that swc returns. */
 interface Node {
   type: string;
   [member: string]: unknown;
@@ -41,7 +40,7 @@ const callsAmong = (nodes: Iterable<Node>): Call[] =>
       : [],
   );
 
-/** Maps each imported name to the file that it comes from, as a path from the repository's root. */
+/** Maps each imported name to the file that it comes from, as a path from the repository's root, or to its package. */
 function importsOf(file: SourceFile, nodes: readonly Node[]): Map<string, string> {
   const imports = new Map<string, string>();
   for (const node of nodes) {
@@ -69,7 +68,7 @@ export function kindDefinedIn(file: SourceFile): string {
   return kind;
 }
 
-/** Returns the files whose workflows stand in the list `workflows`, which a service registers at its worker. */
+/** Returns the files of the workflows in the list `workflows`, which a service registers at its worker. */
 export function filesRegisteredIn(file: SourceFile): string[] {
   const nodes = nodesOf(file);
   const imports = importsOf(file, nodes);
@@ -81,7 +80,7 @@ export function filesRegisteredIn(file: SourceFile): string[] {
   );
 }
 
-/** The functions that crash a workflow, with the position of the definition among their arguments. */
+/** The functions that crash a workflow. The number is the position of the workflow's definition among the arguments. */
 const crashFunctions: Readonly<Record<string, number>> = { crashEveryStep: 0, crashEveryStepInWorld: 1 };
 
 /**
@@ -107,7 +106,7 @@ export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => strin
     [...scope].flatMap((node) =>
       node.type === 'VariableDeclarator' && textOf(node['id']) === name ? [node['init']] : [],
     );
-  /** Finds the kinds that an expression can be, or the parameter from which it gets its kind. */
+  /** Returns the kinds that an expression can stand for, or the name of the function's parameter that it stands for. */
   const read = (expression: unknown, scope: readonly Node[]): { kind?: string; parameter?: string }[] => {
     if (!isNode(expression)) return [];
     if (expression.type === 'Identifier') {

@@ -18,7 +18,10 @@ export const readNumbers = (): HouseNumbers => JSON.parse(readText(numbersFile))
 export const writeNumbers = (numbers: HouseNumbers): void =>
   fs.writeFileSync(path.join(root, numbersFile), `${JSON.stringify(numbers, null, 2)}\n`);
 
-/** Returns a message for each number above its limit, with the findings that the tree of the limit did not have. */
+/**
+ * Returns a message for each number above its limit. The message lists the findings that are new since the commit that
+ * last changed the limits, or all findings if none is new.
+ */
 export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () => Tree = readCommittedTree): string[] {
   const worse = worseRows(measureHouse(tree), committed);
   if (worse.length === 0) return [];

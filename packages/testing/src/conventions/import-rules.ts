@@ -2,7 +2,7 @@ import path from 'node:path';
 import { isTest, type SourceFile } from './source-files';
 
 interface ImportRule {
-  /** The rule and its reason, as the title of its test. */
+  /** The rule, often with its reason. It is the title of the test. */
   reason: string;
   forbids(file: SourceFile, imported: string): boolean;
 }

@@ -1,12 +1,15 @@
 import path from 'node:path';
 
-/** The text of each file by its path: all TypeScript of packages, services and infra, and each `package.json`. */
+/**
+ * The text of each file by its path: all TypeScript of packages, services and infra, and the `package.json` of each
+ * package.
+ */
 export type Tree = ReadonlyMap<string, string>;
 
 export interface Finding {
   /** A file, or a file with a line number. */
   where: string;
-  /** Identifies the finding in another version of the tree, in which its line number may differ. */
+  /** Identifies the finding in another version of the tree, where its line number may differ. */
   key: string;
 }
 
@@ -16,9 +19,8 @@ export interface HouseRow {
   title: string;
   /** The measured number. A smaller number is better. */
   value: number;
-  /** Up to the goal, a number may be worse than the committed one. */
+  /** A number that is worse than its limit is accepted while it is no worse than the goal. */
   goal: number;
-  /** The number as the table shows it. */
   shown: string;
   findings: Finding[];
 }
@@ -151,8 +153,8 @@ function mutualImports(sources: readonly (readonly [string, string])[]): Finding
 }
 
 /**
- * Tells whether a package exports only front doors ({@link isFrontDoor}). Two exceptions are allowed: test helpers, so
- * that a test loads only its own, and a preload, because Node loads it by its name.
+ * Tells whether a package exports only `.` and the `index.ts` of its folders. Two exceptions are allowed: test helpers,
+ * so that a test loads only its own, and a preload, because Node loads it by its name.
  */
 function hasFrontDoor(manifest: string): boolean {
   const { exports = {} } = JSON.parse(manifest) as { exports?: Record<string, { 'drydock-src'?: string }> };

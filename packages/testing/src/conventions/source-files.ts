@@ -14,7 +14,7 @@ export interface SourceFile {
   imports: string[];
 }
 
-/** Lists the files that match a pattern and are in git, or are new and not ignored. */
+/** Lists the files that match a pattern and that git tracks or would add. */
 export const listFiles = (...patterns: string[]): string[] =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], {
     cwd: root,

@@ -1,18 +1,17 @@
 import { isTest, type SourceFile } from './source-files';
 
 interface TextRule {
-  /** The rule and the place of the exceptions, as the title of its test. */
+  /** The rule, often with its exceptions. It is the title of the test. */
   reason: string;
   pattern: RegExp;
-  /** Tells whether the file may contain the text. */
   allowedIn(file: SourceFile): boolean;
 }
 
 const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) || isTest(file);
 
 /**
- * Matches a statement, in SQL or with Prisma, that inserts or deletes a workflow or a step, or sets one of its columns
- * other than `dispatch_after` and its like.
+ * Matches a statement, in SQL or with Prisma, that inserts or deletes a workflow or a step, or sets one of its columns.
+ * Columns that begin with `dispatch` may be set.
  */
 const stateWrite =
   /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;

@@ -6,7 +6,6 @@ import { textRules } from './text-rules';
 
 /** Matches paths that exist only on a machine on which Drydock was built, and hosts of package registries. */
 const machine = /\/(work|farm)\/|registry\.(npmjs|npmmirror)/;
-/** The most lines that a file may have. */
 const linesMax = { source: 400, test: 600 };
 
 describe('the tree keeps the rules of the house', () => {
@@ -78,7 +77,7 @@ describe('the tree keeps the rules of the house', () => {
   });
 
   it('names files for what they are: no index but a front door, no shared, common, utils or helpers', () => {
-    // `index-block.ts` does not match: it is about the index of an archive, and says so.
+    // `index-block.ts` is allowed, because its name says which index it is about.
     const vague = /(^|\/)(index\.|(shared|common|utils?|helpers?|misc)(\.|\/|-))/;
     const frontDoor = /^packages\/[a-z]+\/src\/([a-z]+\/)?index\.ts$/;
     const names = sourceFiles.map((file) => file.path).filter((file) => vague.test(file) && !frontDoor.test(file));
