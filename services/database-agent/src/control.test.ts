@@ -4,7 +4,7 @@
  * @processes
  * @root
  */
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createDatabaseHostClient } from '@drydock/agent/clients';
 import { findPostmaster } from '@drydock/postgres';
@@ -40,6 +40,27 @@ test('killed with -9 and started again, the host serves the same databases at th
   const up = await until(async () => host.client.readDatabase(databaseId).then((found) => found.is_up && found));
   expect(up).toMatchObject({ port: database.port, ca_certificate: database.ca_certificate, major: 17 });
   expect(await runSql(customer(database), 'select n from kept')).toEqual([{ n: 7 }]);
+});
+
+test('a database whose record cannot be read answers `instance_down` and loses nothing, while the others are served', async () => {
+  const [databaseId, otherId] = [newDatabaseId(), newDatabaseId()];
+  for (const id of [databaseId, otherId]) await createDatabase(host.client, id, 17);
+  const file = path.join(host.folder.databasesDir, 'live', databaseId, 'record.json');
+  const record = await readFile(file);
+  await killHost(host);
+  await writeFile(file, record.subarray(0, 100));
+  host = await spawnHost(host.folder);
+  await until(async () => (await host.client.readDatabase(otherId)).is_up);
+  for (const call of [
+    host.client.readDatabase(databaseId),
+    createDatabase(host.client, databaseId, 17),
+    host.client.destroyDatabase(databaseId, claim(2)),
+  ])
+    await expect(call).rejects.toMatchObject({ code: 'instance_down' });
+  await killHost(host);
+  await writeFile(file, record);
+  host = await spawnHost(host.folder);
+  await until(async () => (await host.client.readDatabase(databaseId)).is_up);
 });
 
 test('a shell in an instance reads neither a secret of the host nor the data of another instance, and ends no process of theirs', async () => {

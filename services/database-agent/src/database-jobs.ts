@@ -223,7 +223,8 @@ async function runPrecheck(
       pause_seconds: found.pauseSeconds,
     };
   } finally {
-    await scratches.drop(scratchId);
+    // A precheck without a trial may run beside one with a trial.
+    if (withTrial) await scratches.drop(scratchId);
   }
 }
 

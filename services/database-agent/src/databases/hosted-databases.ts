@@ -30,6 +30,8 @@ export class HostedDatabases {
   private readonly changes: Changes;
   private readonly fences: Fences;
   private readonly all = new Map<string, Known>();
+  /** The databases whose record cannot be read. Nothing of theirs is changed until somebody has mended the record. */
+  private readonly unreadable = new Set<string>();
   private isClosing = false;
 
   constructor(databasesDir: string, ledger: Ledger, context: AgentContext) {
@@ -45,7 +47,11 @@ export class HostedDatabases {
   async open(): Promise<void> {
     for (const mode of modes) {
       await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
-      for (const databaseId of await readdir(path.join(this.databasesDir, mode))) await this.find(mode, databaseId);
+      for (const databaseId of await readdir(path.join(this.databasesDir, mode)))
+        await this.find(mode, databaseId).catch((err: unknown) => {
+          this.unreadable.add(databaseId);
+          this.context.log.error({ err, database_id: databaseId }, 'the record of a database cannot be read');
+        });
     }
     await Promise.all([...this.all.values()].map(({ database }) => this.openKnown(database)));
   }
@@ -87,7 +93,9 @@ export class HostedDatabases {
       await found.scratches.close();
       await found.database.destroy();
       this.all.delete(databaseId);
-      for (const { port } of found.database.record.instances) this.context.ports.release(port);
+      const { endpoint_port: endpointPort, instances } = found.database.record;
+      for (const port of [endpointPort, ...instances.map((instance) => instance.port)])
+        this.context.ports.release(port);
     });
   }
 
@@ -102,15 +110,22 @@ export class HostedDatabases {
     );
   }
 
-  /** The database of this id with its scratch instances. Throws `unknown_database`. */
+  /** The database of this id with its scratch instances. Throws `unknown_database`, `instance_down`. */
   known(databaseId: string): Known {
+    this.assertReadable(databaseId);
     const found = this.all.get(databaseId);
     if (found === undefined) throw new DatabaseHostError('unknown_database', `there is no database ${databaseId}`);
     return found;
   }
 
+  private assertReadable(databaseId: string): void {
+    if (this.unreadable.has(databaseId))
+      throw new DatabaseHostError('instance_down', `the record of database ${databaseId} cannot be read`);
+  }
+
   private fenced<T>(databaseId: string, name: ChangeName, change: Change, work: () => Promise<T>): Promise<T> {
     return this.changes.run(databaseId, name, change, async () => {
+      this.assertReadable(databaseId);
       await this.fences.admit(databaseId, change.fence);
       return work;
     });
