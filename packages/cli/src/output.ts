@@ -53,7 +53,9 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const widthOf = (text: string): number => Array.from(text).length;
 
-/** Aligns columns by their content and not by the terminal's width, so that a pipe gets the same text. */
+/**
+ * Aligns columns by their content. The terminal's width is not used, so that a pipe gets the same text as a terminal.
+ */
 function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
   const lineOf = (row: readonly string[]): string =>
