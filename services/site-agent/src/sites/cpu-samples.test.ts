@@ -46,7 +46,7 @@ class Machine {
     this.processes.set(pid, { pid, parent, startedTicks: String(pid), cpuMs, takes });
   }
 
-  /** Adds a box with this first process. */
+  /** Adds a box whose first process is `fake`. */
   box(fake: Fake, organisation: string, kind: WorkKind = 'serving'): void {
     this.run(fake);
     this.shares.watch({ process: { pid: fake.pid }, exited: new Promise(() => undefined) }, organisation, kind);

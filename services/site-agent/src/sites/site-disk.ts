@@ -8,13 +8,16 @@ import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release-store';
 import { countTree } from '../releases/site-box';
 
-/** The multiple of the limit above which nobody can use the database. Below it, sessions can still delete. */
+/**
+ * The multiple of the limit above which nobody can use the database. Between the limit and this multiple, sessions can
+ * still delete.
+ */
 const farOver = 1.2;
 
 type DiskState = 'within' | 'full' | 'far_over';
 
 export interface SiteDiskSettings {
-  /** The limit for the live files, and for the live database as well. */
+  /** The limit for the live files. The same limit applies separately to the live database. */
   diskBytes: number;
   isolation: Isolation;
   /** The site's account. Null stands for this process's account. */
@@ -36,9 +39,9 @@ export class SiteDisk {
   private release: Release | null = null;
   private files: DiskState = 'within';
   private database: DiskState = 'within';
-  /** The number of the application's starts at the last count; -1 if the application was running. */
+  /** The number of the application's starts at the last count, or -1 if the application was running then. */
   private starts = -1;
-  /** The endpoint's count of sessions at the last check; -1 if the next check must read the size in any case. */
+  /** The endpoint's number of sessions at the last check, or -1 if the next check must read the size in any case. */
   private sessions = -1;
 
   constructor(settings: SiteDiskSettings) {
@@ -80,18 +83,18 @@ export class SiteDisk {
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     const before = this.database;
     this.database = this.stateOf('database', before, bytes);
-    // The next check must read the size if open sessions may still write. So must it for a closed database, which
-    // shrinks as its temporary files are removed.
+    // Open sessions may still write, and a closed database shrinks as its temporary files are removed. In both cases
+    // the next check must read the size.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     if (found.isReadOnly === null) {
-      // The site's sessions hold all memory of the server, so it cannot say whether it is read-only. They are ended
-      // here, and the next check asks again even if no new session has begun.
+      // The site's sessions hold all memory of the server, so the server could not say whether the database is
+      // read-only. The sessions are ended, and the next check asks again even if no new session has begun.
       this.sessions = -1;
       return database.endSiteSessions();
     }
     const isFull = this.database !== 'within';
     if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
-    // Nobody connects to a closed database, but its scheduled events (MariaDB) begin sessions of their own.
+    // The endpoint lets nobody into a closed database, but scheduled events (MariaDB) begin sessions of their own.
     if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
   }
 
@@ -103,8 +106,8 @@ export class SiteDisk {
   }
 
   /**
-   * The bytes of the release's files, including those that the application has removed but still holds open. Null if
-   * they could not be counted. The tree then keeps its last known size.
+   * Counts the bytes of the release's files, including those that the application has removed but still holds open.
+   * Resolves with null if they cannot be counted. The state of the files then stays as it is.
    */
   private async countFiles({ filesDir, app }: Release): Promise<number | null> {
     const { isolation, uid, watch } = this.settings;
@@ -114,7 +117,7 @@ export class SiteDisk {
   }
 }
 
-/** The bytes of files that have no name any more but are still open. Each file is counted once. */
+/** Counts the bytes of files that have no name any more but are still open, each file once. */
 async function countRemoved(pids: readonly number[]): Promise<number> {
   const sizes = new Map<string, number>();
   for (const pid of pids) {
@@ -144,15 +147,15 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-/** The shortest pause between two counts of a site. The site may exceed its limit in between. */
+/** The shortest pause between two counts of a site. In between, the site may exceed its limit. */
 const everyMs = 5_000;
 /**
- * The pause is longer by this multiple of the time that the last count took. So a site with a million folders takes
+ * After a count, the pause is longer by this multiple of the count's duration. So a site with a million folders takes
  * little of the time in which other sites are counted.
  */
 const restFactor = 10;
 const dueEveryMs = 1_000;
-/** The most sites that are counted at a time. Organisations share these places fairly. */
+/** How many sites are counted at a time. Organisations share these places fairly. */
 const countedAtOnce = 4;
 
 export interface WatchedSite {
