@@ -169,7 +169,7 @@ async function follow(session: Session, answer: unknown, plan: CommandPlan, opti
   let seen: Workflow | undefined;
   let failure: unknown;
   try {
-    // With 0 the client requests the state of the workflow once.
+    // With a time-out of 0 the client requests the workflow's state once and does not wait.
     const timeoutMs = isWaiting ? options.timeout : 0;
     await session.drydock.wait(path, {
       signal: interrupted.signal,

@@ -22,7 +22,6 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The user pressed Ctrl-C. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }

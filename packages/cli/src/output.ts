@@ -94,7 +94,9 @@ export async function print(format: Format, value: unknown, table: (value: unkno
   process.stdout.write(text);
 }
 
-/** Prints one of several values as soon as it exists: a line of JSON, or a document of YAML. */
+/**
+ * Prints one of several values as soon as it exists: a line of JSON, a document of YAML, or the text that `line` makes.
+ */
 export async function printNext(format: Format, value: unknown, line: (value: unknown) => string): Promise<void> {
   if (format === 'json') process.stdout.write(toJson(value, 0));
   else if (format === 'yaml') process.stdout.write(`---\n${await toYaml(value)}`);

@@ -13,7 +13,6 @@ export interface DrydockOptions {
   timeoutMs?: number;
 }
 
-/** The options of a single call. */
 export interface CallOptions {
   signal?: AbortSignal;
   /**

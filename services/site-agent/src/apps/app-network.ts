@@ -13,7 +13,7 @@ const ports = { proxy: 1_021, dialler: 1_022 };
 /** The most open connections of the application to each of the two ports. */
 const acceptedMax = 128;
 
-/** The services in an application's own network: its database at the usual address, and the proxy to the outside. */
+/** The services in an application's own network: its database at the usual port, and the two ways to the outside. */
 export class AppNetwork {
   private readonly databasePort: number;
   private readonly outgoing: Outgoing;

@@ -20,7 +20,6 @@ const socketName = 'drydock-app.sock';
  */
 const limits = { memoryBytes: 2 ** 30, processes: 256, openFiles: 4_096, fileBytes: 2 ** 30 };
 
-/** The database of the application's release. */
 export interface AppDatabase {
   url: string;
   /** Serves a client that came from the application's own network. */
@@ -96,7 +95,7 @@ export class AppProcess {
     return !this.hasEnded;
   }
 
-  /** Opens a connection from which nothing has been read, so that it can be passed on. */
+  /** Opens a connection and reads nothing from it, so that the content child can take it over. */
   connect(): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = new Socket().pause().once('error', reject);

@@ -55,7 +55,7 @@ export class AppRelay {
     const visitor = new RelayedRequest(upstream, hasBody, say);
     this.visitors.set(id, visitor);
     upstream.once('close', () => {
-      // A visitor who left before the connection was made needs no connection.
+      // A visitor who left before the connection was made does not need it any more.
       this.take(id)?.(new Error('the visitor has gone'));
       if (visitor.isOver) this.visitors.delete(id);
       else visitor.onOver = () => this.visitors.delete(id);
@@ -68,7 +68,7 @@ export class AppRelay {
     else this.visitors.get(id)?.hear(say, body);
   }
 
-  /** Takes a connection that the host has made. Closes it if no request waits for it any more. */
+  /** Takes a connection that the site agent has made. Closes it if no request waits for it any more. */
   give(id: number, socket: Socket): void {
     const onConnected = this.take(id);
     if (onConnected === undefined) socket.destroy();

@@ -32,7 +32,6 @@ const memoryBytes = 512 * 2 ** 20;
 /** The most frames of one child that are processed in one turn of the event loop, which all sites share. */
 const framesPerTurn = 32;
 
-/** The access of pages to their release's database. */
 export interface PagesAccess {
   url: string;
   /** The folder of the socket that the URL names; null if it names a port. */

@@ -158,8 +158,9 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for a process, and ends idle processes to make room. For an organisation's first process, idle
-   * processes of every organisation may be ended, otherwise only its own. Throws {@link PagesBusy}.
+   * Takes a place for a process. If there is none, idle processes are ended to make room: for an organisation's first
+   * process those of every organisation, otherwise only its own. Throws {@link PagesBusy} after five seconds without a
+   * place, or at once if too many wait.
    */
   async takeProcess(organisation: string): Promise<() => void> {
     const place = this.processes.takeNow(organisation);

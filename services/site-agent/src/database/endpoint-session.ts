@@ -28,7 +28,6 @@ const refusals: Record<Refusal, [sqlState: string, message: string]> = {
 
 /** Reads the start of a session on a server. Nothing of it is kept except the fields below. */
 export interface SessionStart {
-  /** Whether the client has authenticated. */
   readonly isAuthenticated: boolean;
   /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;
@@ -181,7 +180,6 @@ export class EndpointSession {
     return this.options.database.address;
   }
 
-  /** The server's number for the session; null until the server has sent it. */
   get number(): number | null {
     return this.options.beginning.number;
   }

@@ -81,7 +81,6 @@ export class PostgresDatabases implements SiteDatabases {
   }
 }
 
-/** A release's database in a cluster of Postgres. */
 class PostgresDatabase implements ReleaseDatabase {
   readonly worksAlone = false;
   readonly name: string;

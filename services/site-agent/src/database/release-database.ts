@@ -133,7 +133,6 @@ export interface SiteEndpoint {
   close(): Promise<void>;
 }
 
-/** The address of a site's database. */
 export interface EndpointPlace {
   host: string;
   port: number;

@@ -40,7 +40,7 @@ const usageSql = `
   coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
   left join pg_db_role_setting s on s.setdatabase = d.oid
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
-/** Duplicate object: an earlier, interrupted attempt has made the role. */
+/** Postgres' code for a role that exists already (duplicate object). */
 const duplicateCode = '42710';
 /** How long Postgres may recover after a crash of the machine. */
 const recoveryMs = 60_000;
@@ -233,7 +233,7 @@ export class SitesCluster {
     await this.query(`select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}`);
   }
 
-  /** Makes the login role, or sets its password again after an interrupted attempt. */
+  /** Makes the login role. Sets the password and the options again if the role exists already. */
   async ensureRole(role: string, password: string): Promise<void> {
     const options = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 25';
     const admin = await this.connect();

@@ -42,7 +42,7 @@ const recordSchema = z.strictObject({ major: z.int(), account: z.int() });
 
 export interface OwnClusterOptions {
   folder: string;
-  /** A name that only this host uses, the same at every start. */
+  /** A name that only this site agent uses, the same at every start. */
   name: string;
   accounts: Accounts;
   log: Log;
@@ -109,7 +109,6 @@ export class OwnCluster {
     await this.known?.close();
   }
 
-  /** Removes the cluster with all its content. */
   async remove(): Promise<void> {
     await this.close();
     await this.postgres.remove();
@@ -134,7 +133,7 @@ async function ensureRecord({ folder, accounts }: OwnClusterOptions): Promise<z.
 
 export interface SitesClustersOptions {
   sitesDir: string;
-  /** A name that only this host uses, the same at every start. */
+  /** A name that only this site agent uses, the same at every start. */
   name: string;
   /** The operator's server for all sites. Null if there is none. */
   shared: SitesCluster | null;

@@ -106,7 +106,6 @@ export class ReleaseStore {
     this.removal = removal;
   }
 
-  /** Makes an empty release. */
   async create(record: SiteRecord, releaseId: string): Promise<void> {
     const release = await this.prepare(record, releaseId);
     await release.publish();

@@ -9,7 +9,6 @@ const [lowest, highest] = [niceOf(1), niceOf(0)];
 
 interface Fake {
   pid: number;
-  /** The parent process. */
   parent?: number;
   /** The number of cores that the process uses from now on. */
   takes?: number;
