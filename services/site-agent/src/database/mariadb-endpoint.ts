@@ -8,8 +8,8 @@ import { EndpointSession, type Refusal, type SessionStart } from './endpoint-ses
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 
 /**
- * The most sessions of the site that have not logged in yet. A site may have as many sessions at all, so a client may
- * open all of them at once.
+ * The most sessions of the site that have not logged in yet. The number equals that of all sessions that a site may
+ * have, so that a client can open all of them at once.
  */
 const newcomersMax = 20;
 /**

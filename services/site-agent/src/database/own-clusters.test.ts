@@ -1,6 +1,10 @@
 /**
  * Two organisations have a cluster each on one machine. The first does everything with which a session can harm all
  * sessions of its server.
+ *
+ * @tier long
+ * @processes
+ * @root long
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { mkdtemp, realpath } from 'node:fs/promises';

@@ -3,7 +3,7 @@ import { SerialQueue } from '@drydock/agent/host';
 import type { SiteFolder } from '../on-disk/site-folder';
 
 const heldMax = 2_000;
-/** The longest wait at the gate. Most switches take less time, and most clients have more patience. */
+/** The longest wait at the gate. Most switches take less time, and most clients would wait longer. */
 const heldMsMax = 20_000;
 
 /** The reason why a waiting request was not served. */

@@ -14,8 +14,8 @@ import type { SiteContext } from './site-context';
 import { siteJobKinds } from './site-jobs';
 
 /**
- * The pause before a site is opened again that could not be opened, for example because its port is taken or its
- * database cannot be reached.
+ * The pause before the next attempt to open a site, for example because its port is taken or its database cannot be
+ * reached.
  */
 const reopenMs = 5_000;
 /** How long a start of the site agent waits for the existing sites. */
