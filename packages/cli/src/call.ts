@@ -105,7 +105,6 @@ function preflightLines(found: unknown): string[] {
 const findingLine = ({ level, code, detail }: Record<string, unknown>): string =>
   `  ${String(level).padEnd(8)}  ${String(detail)} (${String(code)})`;
 
-/** Ends the command if the preflight says that the call would be refused. */
 function stopAtRefusal(preflight: unknown): void {
   if (isObject(preflight) && isObject(preflight['refusal']))
     throw new ShownError(exitCodeOfStatus(Number(preflight['refusal']['status'])));

@@ -26,7 +26,6 @@ function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return { url: textOf('DRYDOCK_URL'), key: textOf('DRYDOCK_KEY'), folder: path.join(base, 'drydock') };
 }
 
-/** An installation and the key for it. */
 export interface Target {
   url: string;
   key: string;

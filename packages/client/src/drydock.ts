@@ -34,7 +34,6 @@ type Given<Member extends string, Parameters> = Parameters extends { [Name in Me
     : object;
 
 type OperationId = keyof operations & keyof Routes;
-/** The input of a call: path, query and body. */
 type InputOf<Id extends OperationId> = Given<'path', operations[Id]['parameters']> &
   Given<'query', operations[Id]['parameters']> &
   BodyOf<operations[Id]>;

@@ -27,7 +27,6 @@ import { DiskWatch } from './sites/site-disk';
 
 interface HostSettings {
   places?: PagePlaces;
-  /** How fast the trash is emptied. */
   pace?: RemovalPace | undefined;
 }
 

@@ -137,7 +137,6 @@ interface SiteAppSettings {
   log: Log;
 }
 
-/** The parts of a release that its application needs. */
 interface AppRelease {
   app: AppRunner;
   content: Pick<Content, 'hasApp' | 'touchRestartFile'>;
@@ -154,7 +153,6 @@ export class SiteApp {
     this.printed = new AppLog(settings.folder.appLogFile);
   }
 
-  /** Makes the runner for one release, with its folder and its database. */
   openRunner(filesDir: string, database: AppDatabase): AppRunner {
     const { uid, isolation, isRiskTaken, network, isDiskFull, onStart, log } = this.settings;
     const settings = {

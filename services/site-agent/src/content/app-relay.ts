@@ -87,7 +87,6 @@ export class AppRelay {
   }
 }
 
-/** One visitor's request at the application. */
 class RelayedRequest {
   private readonly upstream: ClientRequest;
   private readonly say: Say;

@@ -1,7 +1,6 @@
 import os from 'node:os';
 import { FairPlaces } from '@drydock/agent/jobs';
 
-/** The length of a turn in milliseconds. A second has a hundred turns. */
 const turnMs = 10;
 
 /**

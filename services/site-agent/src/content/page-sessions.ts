@@ -2,7 +2,6 @@ import { Socket } from 'node:net';
 import type { createPool, Pool, PoolConnection } from 'mysql2/promise';
 import pg, { type Connection, type Submittable } from 'pg';
 
-/** How long one query of a page may take. */
 const pageStatementMs = 2_000;
 /** How many rows of a query are kept. */
 const pageRowsMax = 1_000;

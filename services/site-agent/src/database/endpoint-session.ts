@@ -19,7 +19,6 @@ const toldBytes = headBytes + 4;
 const authentication = 'R'.charCodeAt(0);
 const backendKey = 'K'.charCodeAt(0);
 
-/** The reason why a session is refused at its start. */
 export type Refusal = 'full' | 'down';
 const refusals: Record<Refusal, [sqlState: string, message: string]> = {
   full: ['53300', 'too many connections for this site'],
@@ -73,7 +72,6 @@ export class PostgresStart implements SessionStart {
 
 /** How long a session may wait until the sessions that came before it have started. */
 const waitingMs = 10_000;
-/** How long a client may take to authenticate. */
 const authenticationMs = 3_000;
 /**
  * Milliseconds that a backend has to end by itself after its client has gone. Then the site agent ends the backend, and

@@ -118,7 +118,6 @@ async function expectNoHarm(site: FilledSite, pages: readonly string[]): Promise
   expect(await readPage(neighbour.url)).toBe('file=1 row=1');
 }
 
-/** Stages a new release and switches to it, as a restore does. */
 async function restore(site: FilledSite, archive: TestArchive, fence: number): Promise<FilledSite> {
   const { site_id: siteId } = site;
   await stageSite(host, siteId, archive, { releaseId: 'copy', fence });

@@ -360,7 +360,6 @@ const memoryCodes: ReadonlySet<string> = new Set([
   'ER_OUT_OF_SORTMEMORY',
 ]);
 
-/** Tells whether the server had no memory for a statement of the site agent. */
 function isOutOfMemory(error: unknown): boolean {
   return (
     memoryCodes.has(errorCodeOf(error)) ||

@@ -14,7 +14,6 @@ import type { DatabasePlace, EndpointOptions, EndpointPlace, ReleaseDatabase, Si
 export interface MariadbDatabasesOptions {
   sitesDir: string;
   accounts: Accounts;
-  /** Called for each server that starts. */
   onStart: (child: { process: { pid: number }; exited: Promise<unknown> }, siteId: string) => void;
   log: Log;
 }

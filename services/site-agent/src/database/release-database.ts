@@ -142,7 +142,6 @@ export interface EndpointPlace {
 export interface SiteDatabases {
   /** Adds the fields to the record that are decided once, before the site's first database is made. */
   completeRecord(record: SiteRecord, organisation: string): SiteRecord;
-  /** The name and the place for a new database of the site. */
   placeFor(record: SiteRecord): DatabasePlace;
   /** Makes an empty database with the site's account. {@link dropOthers} removes the leftovers of a failure. */
   create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase>;

@@ -183,7 +183,6 @@ export class SitesCluster {
     return this.socketFolder === null ? null : { socketFolder: this.socketFolder, port: Number(this.url.port || 5432) };
   }
 
-  /** The address for the sessions of sites' roles. */
   get address(): ServerAddress {
     const port = Number(this.url.port || 5432);
     return this.socketFolder === null

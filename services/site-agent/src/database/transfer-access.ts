@@ -64,7 +64,6 @@ export class TransferAccess {
     return this.loaders.size > 0;
   }
 
-  /** Drops the role of the load and ends its sessions. */
   async dropLoader(database: string): Promise<void> {
     const login = await this.loaders.get(database)?.catch(() => null);
     this.loaders.delete(database);

@@ -129,7 +129,6 @@ async function race(
   };
 }
 
-/** Tells whether an archive contains the canary. */
 async function hasSecret({ link }: TestArchive): Promise<boolean> {
   const tar = new PassThrough();
   const search = async (): Promise<boolean> => {

@@ -31,7 +31,6 @@ export interface SiteProgram {
   socketFolder?: string | null;
 }
 
-/** The path at which the program sees the files. */
 export const filesPathIn = (isolation: Isolation, dir: string): string =>
   isolation.kind === 'none' ? dir : filesInBox;
 
@@ -94,7 +93,6 @@ export function startSiteProgram(
   });
 }
 
-/** The time after which a count is given up. */
 const countMs = 60_000;
 /**
  * A tree counts as at least this many bytes for each file, folder and link. Empty files take no bytes, but the number
@@ -106,7 +104,6 @@ const entryBytes = 4_096;
 const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
 
 interface TreeCount extends Pick<SiteProgram, 'isolation' | 'uid'> {
-  /** Called with the child that counts. */
   watch?(child: GuardedChild): void;
 }
 

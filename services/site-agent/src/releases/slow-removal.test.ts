@@ -156,7 +156,6 @@ test('files that cannot be removed delay nothing, are named, raise an alarm afte
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Creates a site's folder with `count` files. */
 async function folderOf(folder: string, name: string, count: number): Promise<string> {
   const files = path.join(folder, name, 'files');
   await mkdir(files, { recursive: true });

@@ -6,7 +6,6 @@ const heldMax = 2_000;
 /** The longest wait at the gate. Most switches take less time, and most clients would wait longer. */
 const heldMsMax = 20_000;
 
-/** The reason why a waiting request was not served. */
 export class GateError extends Error {
   override readonly name = 'GateError';
 }

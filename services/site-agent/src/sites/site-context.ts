@@ -23,7 +23,6 @@ export interface SiteContext {
   diskBytes: number;
   /** How a site's programs are kept apart from everything else. */
   isolation: Isolation;
-  /** Whether an application has a network of its own. */
   network: BoxNetwork;
   /** Decides where applications may connect to from a network of their own. */
   outgoing: OutgoingPolicy;

@@ -40,7 +40,6 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       organisation: ({ origin }) => origin.organisation_id,
       run: (context) => stage(siteOf(context.thingId), context),
     }),
-    /** Counts the rows of a table of the live release. */
     count_rows: jobKind({
       spec: countRowsSpecSchema,
       hasChannel: false,
