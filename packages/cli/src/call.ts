@@ -83,7 +83,6 @@ async function printPage(
   if (output === 'table' && typeof next === 'string') tell(`There are more: --all, or --cursor ${clean(next)}`);
 }
 
-/** Formats the answer of a preflight as lines. */
 function preflightLines(found: unknown): string[] {
   if (!isObject(found)) return [];
   const { would, resource, point, space, refusal, findings } = found;
@@ -106,7 +105,6 @@ function preflightLines(found: unknown): string[] {
 const findingLine = ({ level, code, detail }: Record<string, unknown>): string =>
   `  ${String(level).padEnd(8)}  ${String(detail)} (${String(code)})`;
 
-/** Ends the command if the preflight says that the call would be refused. */
 function stopAtRefusal(preflight: unknown): void {
   if (isObject(preflight) && isObject(preflight['refusal']))
     throw new ShownError(exitCodeOfStatus(Number(preflight['refusal']['status'])));
@@ -120,7 +118,7 @@ async function dryRun(session: Session, id: OperationId, input: Input, format: F
   stopAtRefusal(preflight);
 }
 
-/** Shows what the call would do, and asks the user to type the target's name. */
+/** Shows what the call would do. Throws unless the user types the target's name. */
 async function confirm(
   session: Session,
   id: OperationId,
@@ -153,9 +151,9 @@ const progressOf = (workflow: Workflow): string =>
 const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', 'progress', 'created_at', 'finished_at'];
 
 /**
- * Waits for the end of an accepted workflow if stdout is a terminal or the options ask for that. Then prints one
- * document with the answer and the workflow. The document is printed even if the wait fails, because the answer may
- * contain a password that the API shows only once.
+ * Follows an accepted workflow. Waits for its end if `--wait` or `--timeout` is given, or if stdout is a terminal, but
+ * never with `--detach`. Prints the answer and the workflow even if the wait fails, because the answer may contain a
+ * password that the API shows only once.
  */
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();
@@ -170,7 +168,7 @@ async function follow(session: Session, answer: unknown, plan: CommandPlan, opti
   let seen: Workflow | undefined;
   let failure: unknown;
   try {
-    // With 0 the client requests the state of the workflow once.
+    // With a time-out of 0 the client requests the workflow's state once and does not wait.
     const timeoutMs = isWaiting ? options.timeout : 0;
     await session.drydock.wait(path, {
       signal: interrupted.signal,
@@ -202,7 +200,10 @@ function tellEnd(workflow: Workflow | undefined): void {
   for (const finding of workflow.findings) tell(clean(findingLine({ ...finding })));
 }
 
-/** Prints each state of a workflow until the workflow ends. `events` is the path of its event stream. */
+/**
+ * Prints each state of a workflow until the workflow ends or the time-out is over. `events` is the path of its event
+ * stream.
+ */
 async function watch(session: Session, events: string, { output, timeout }: Options): Promise<void> {
   const path = events.replace(/\/events$/, '');
   const signal = timeout === undefined ? undefined : AbortSignal.timeout(timeout);

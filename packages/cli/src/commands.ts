@@ -5,24 +5,24 @@ export interface CommandPlan {
   /** The command's words. Its arguments and options come from the contract. */
   command: string;
   /**
-   * The columns of the printed table. Without `columns` the table shows the workflow, if the operation starts a
-   * workflow, or all fields of the answer.
+   * The columns of the printed table. Without them, the table shows the workflow that the operation has started. If the
+   * operation starts none, the table shows the ids of a list, or all fields of another answer.
    */
   columns?: readonly string[];
   /**
-   * Set if the user must type a name before the command destroys or replaces something. The name is in the answer of
-   * this operation, or it is the command's last argument.
+   * Set if the command destroys or replaces something, so that the user must type a name first. The name is that in the
+   * answer of the operation with this id, or the command's last argument.
    */
   asks?: OperationId | 'argument';
-  /** The group's name alone runs this command: `drydock events` is `drydock events list`. */
+  /** Whether the group's name alone runs this command. Example: `drydock events` runs `drydock events list`. */
   isDefault?: boolean;
   /** The stream that the option `--follow` reads. */
   follow?: OperationId;
 }
 
 /**
- * An operation that another command calls for its option `--dry-run`. The operation tells what the command would do,
- * and changes nothing.
+ * An operation without a command of its own. It tells what the operation `dryRunOf` would do, and changes nothing. The
+ * option `--dry-run` of that operation's command calls it.
  */
 export interface DryRun {
   dryRunOf: OperationId;
@@ -36,7 +36,10 @@ const database = ['id', 'label', 'engine', 'engine_version', 'size', 'status', '
 const snapshot = ['id', 'description', 'status', 'size_gb', 'created_at'];
 const key = ['id', 'name', 'prefix', 'sandbox', 'last_used_at', 'created_at'];
 
-/** The command of every operation of the contract. TypeScript reports an operation without a command. */
+/**
+ * The command of every operation of the contract, or the operation whose dry run it is. TypeScript reports an operation
+ * that is missing here.
+ */
 export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   getMe: { command: 'whoami', columns: ['key.name', 'key.prefix', 'org.name', 'org.id', 'mode', 'scopes'] },
 
@@ -198,7 +201,7 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   replayWebhookDelivery: { command: 'webhooks replay' },
 };
 
-/** The descriptions of groups of commands, by the words that the commands of the group begin with. */
+/** The descriptions of groups of commands. A key is the words with which all commands of the group begin. */
 export const groups: Readonly<Record<string, string>> = {
   sites: 'Sites, and the restore of one',
   'sites quota': 'How many sites an organisation may have',
@@ -236,7 +239,9 @@ export const groups: Readonly<Record<string, string>> = {
 /** The ids of all operations, in the order in which the help lists their commands. */
 export const operationIds = Object.keys(plans).filter((id): id is OperationId => Object.hasOwn(operations, id));
 
-/** Returns the plan of an operation's command. A preflight belongs to the command of the operation that it previews. */
+/**
+ * Returns the plan of an operation's command. For a dry run, that is the plan of the operation whose effect it tells.
+ */
 export function planOf(id: OperationId): CommandPlan {
   const plan = plans[id];
   return 'command' in plan ? plan : planOf(plan.dryRunOf);

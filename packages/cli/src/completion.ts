@@ -2,8 +2,8 @@ import type { Command, Option } from 'commander';
 import { listNames } from './config';
 
 /**
- * The completion script of each shell. Every script calls `drydock __complete`, so that the offered words are those of
- * the installed version.
+ * The completion scripts by shell. A script calls `drydock __complete`, so that it offers the words of the installed
+ * version.
  */
 const scripts = {
   bash: `_drydock() {

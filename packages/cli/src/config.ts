@@ -11,10 +11,10 @@ import { clean, type Format, isObject, print, tableOf } from './output';
 import { ask, canAsk, readStdin, tell } from './terminal';
 
 interface Config {
-  /** The values of DRYDOCK_URL and DRYDOCK_KEY. They override the current context. */
+  /** The values of DRYDOCK_URL and DRYDOCK_KEY. They come before the current context. */
   url: string | undefined;
   key: string | undefined;
-  /** The folder of the contexts, which follows the XDG base directory specification. */
+  /** The folder of the contexts, by the XDG base directory specification. */
   folder: string;
 }
 
@@ -26,7 +26,6 @@ function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return { url: textOf('DRYDOCK_URL'), key: textOf('DRYDOCK_KEY'), folder: path.join(base, 'drydock') };
 }
 
-/** An installation and the key for it. */
 export interface Target {
   url: string;
   key: string;
@@ -109,8 +108,8 @@ function writeContexts(config: Config, contexts: Contexts): void {
 export function findTarget(name: string | undefined, config: Config = readConfig()): Target {
   const { url, key } = config;
   if (name === undefined && (url !== undefined || key !== undefined)) {
-    // A key is sent only to its own installation. So the URL of a context is not combined with a key of the
-    // environment.
+    // A key is sent only to its own installation. So the key of the environment is never combined with the URL of a
+    // context.
     if (url === undefined || key === undefined)
       throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
     if (!keyPattern.test(key)) throw new UsageError('DRYDOCK_KEY is no key: one begins with dd_live_ or dd_test_');
@@ -142,7 +141,7 @@ async function readKey(url: string): Promise<string> {
   return key;
 }
 
-/** Returns the names of the contexts for completion, or none if they cannot be read. */
+/** Returns the names of the contexts for completion, or no names if the file cannot be read. */
 export function listNames(): string[] {
   try {
     return Object.keys(readContexts(readConfig()).contexts);

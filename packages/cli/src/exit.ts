@@ -5,7 +5,7 @@ import { clean } from './output';
 /** The exit codes of `drydock`. Scripts rely on these numbers. docs/guides/command.md lists them. */
 export const exitCodes = {
   done: 0,
-  /** The command itself has a defect. */
+  /** Any other error, such as a defect of the command. */
   defect: 1,
   usage: 2,
   notAllowed: 3,
@@ -17,12 +17,11 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** The user's input cannot work. Nothing was sent. */
+/** The user's input cannot work. The command has changed nothing. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The user pressed Ctrl-C. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
@@ -56,7 +55,7 @@ export function exitCodeOfStatus(status: number): number {
   return status >= 500 ? exitCodes.unavailable : exitCodes.refused;
 }
 
-/** Returns the cause and advice for stderr. The text is empty if the error has already been printed. */
+/** Returns the error's message and a hint for stderr. Returns an empty text if the error has already been printed. */
 export function messageOf(error: unknown): string {
   if (error instanceof ShownError || error instanceof CommanderError) return '';
   if (error instanceof ProblemError) {

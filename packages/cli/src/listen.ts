@@ -15,12 +15,12 @@ export interface ListenOptions {
   timeout?: number;
 }
 
-/** Drydock gives the receiver of a webhook the same time to answer. */
+/** The same limit as for a real webhook's receiver. */
 const answerMs = 15_000;
 
 /**
- * Forwards each new event to a receiver on the user's machine, one after the other, signed like a message to a webhook.
- * An event is sent once, even if the receiver fails. Ends at Ctrl-C or after `timeout`.
+ * Forwards each new event to the receiver at `forwardTo`, signed like a message to a webhook. The events follow one
+ * after the other. An event is sent once, even if the receiver fails. Ends at Ctrl-C or after `timeout`.
  */
 export async function runListen({
   context,
@@ -48,7 +48,7 @@ export async function runListen({
   }
 }
 
-/** Forwards one event. Resolves with the status of the answer, or the reason for its absence. */
+/** Forwards one event. Resolves with the status of the answer, or with an error code if no answer came. */
 async function forward(event: Event, url: string, secret: string): Promise<string> {
   const body = JSON.stringify({ type: event.type, timestamp: event.at, data: event });
   const timestamp = String(Math.floor(Date.now() / 1_000));

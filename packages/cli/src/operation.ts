@@ -42,7 +42,10 @@ export interface Input {
   body?: unknown;
 }
 
-/** Option names that differ from the field: shorter names, and names for fields whose own name is an option already. */
+/**
+ * Options that are not named like their field. Most names are shorter. A field gets another name if an option of that
+ * name exists already, such as `--body`.
+ */
 const shortNames: Readonly<Record<string, string>> = {
   assignee_id: 'assignee',
   backup_id: 'backup',
@@ -63,7 +66,7 @@ const none = Symbol('null');
 
 const isSecret = ({ steps }: Field): boolean => /secret|password/.test(steps.join());
 /**
- * Tells whether the option takes no value. In a query the contract describes a flag as the words `true` and `false`.
+ * Tells whether the option takes no value. In a query, the contract describes a flag as the words `true` and `false`.
  */
 const isFlag = ({ type, values }: Field): boolean => type === 'boolean' || values?.toSorted().join() === 'false,true';
 const flagOf = (field: Field): string => {
@@ -82,7 +85,7 @@ export function parseDuration(text: string): number {
 
 type Run = (id: OperationId, given: readonly string[], options: Record<string, unknown>) => Promise<void>;
 
-/** Adds the command of every operation of the contract to `program`. */
+/** Adds a command to `program` for each operation that has one in `plans`. */
 export function addOperations(program: Command, run: Run): void {
   const known = new Map<string, Command>([['', program]]);
   const groupOf = (words: readonly string[]): Command => {
@@ -135,7 +138,6 @@ function addOperation(command: Command, id: OperationId, { asks, follow }: Comma
   command.action(() => run(id, command.args, command.optsWithGlobals()));
 }
 
-/** Adds a command's arguments and options from the fields of its operation. */
 function addFields(command: Command, { fields, hasBody, takesKey }: Operation): void {
   for (const { steps, description } of fields.filter(({ place }) => place === 'path'))
     command.argument(`<${steps[0]}>`, description);
@@ -187,7 +189,10 @@ function parseWord({ type, isNullable, values }: Field, word: string): unknown {
   return number;
 }
 
-/** Returns the input of the operation. Throws a UsageError that names the missing options. */
+/**
+ * Builds the operation's input from arguments and options. Throws a UsageError, for example if required options are
+ * missing.
+ */
 export async function readInput(
   operation: Operation,
   given: readonly string[],
@@ -201,7 +206,7 @@ export async function readInput(
     .filter(({ place }) => place === 'path')
     .forEach(({ steps: [name = ''] }, at) => {
       const value = given[at] ?? '';
-      // With one of these values the URL would be that of another resource.
+      // An empty or dotted value would turn the URL into that of another resource.
       if (['', '.', '..'].includes(value)) throw new UsageError(`"${value}" is no ${name}`);
       input.path[name] = value;
     });

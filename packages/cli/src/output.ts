@@ -53,7 +53,9 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const widthOf = (text: string): number => Array.from(text).length;
 
-/** Aligns columns by their content and not by the terminal's width, so that a pipe gets the same text. */
+/**
+ * Aligns columns by their content. The terminal's width is not used, so that a pipe gets the same text as a terminal.
+ */
 function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
   const lineOf = (row: readonly string[]): string =>
@@ -92,7 +94,9 @@ export async function print(format: Format, value: unknown, table: (value: unkno
   process.stdout.write(text);
 }
 
-/** Prints one of several values as soon as it exists: a line of JSON, or a document of YAML. */
+/**
+ * Prints one of several values as soon as it exists: a line of JSON, a document of YAML, or the text that `line` makes.
+ */
 export async function printNext(format: Format, value: unknown, line: (value: unknown) => string): Promise<void> {
   if (format === 'json') process.stdout.write(toJson(value, 0));
   else if (format === 'yaml') process.stdout.write(`---\n${await toYaml(value)}`);

@@ -200,7 +200,7 @@ describe('doctor', () => {
         .replace(/\d+ s ahead/, 'N s ahead')
         .replace(/\d+ (operations|commands)/g, 'N $1'),
     ).toMatchSnapshot();
-    // The key is sent only to operations that need it.
+    // Only GET /v1/me gets the key.
     expect(
       bench.seen
         .filter(({ authorization }) => authorization !== undefined)

@@ -30,7 +30,8 @@ export function ask(question: string, { hidden = false } = {}): Promise<string> 
     lines.once('line', (line) => finish(() => resolve(line.trim())));
     lines.once('SIGINT', () => finish(() => reject(new InterruptedError('interrupted'))));
     lines.once('close', () => finish(() => reject(new UsageError('No answer was given'))));
-    // createInterface has ended the terminal's own echo. Keys that are typed after the question are thus never shown.
+    // `createInterface` has switched off the terminal's own echo. So a hidden answer is not shown even if it is typed
+    // before the question appears.
     lines.setPrompt(question);
     if (hidden) process.stderr.write(question);
     else lines.prompt();
@@ -43,7 +44,10 @@ export async function readStdin(): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Opens a line that each later text replaces. Nothing is shown if stderr is not a terminal. */
+/**
+ * Opens a progress line on stderr, in which each text replaces the one before. Nothing is shown if stderr is not a
+ * terminal.
+ */
 export function openProgress(): { show(text: string): void; end(): void } {
   let isShown = false;
   return {

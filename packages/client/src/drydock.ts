@@ -34,11 +34,10 @@ type Given<Member extends string, Parameters> = Parameters extends { [Name in Me
     : object;
 
 type OperationId = keyof operations & keyof Routes;
-/** The input of a call: path, query and body. */
 type InputOf<Id extends OperationId> = Given<'path', operations[Id]['parameters']> &
   Given<'query', operations[Id]['parameters']> &
   BodyOf<operations[Id]>;
-/** The result of a call. A stream has no result, because `watch` reads its events. */
+/** The result of a call: the JSON of its answer. Undefined for an answer without JSON. */
 type ResultOf<Id extends OperationId> = JsonOf<Success<operations[Id]['responses']>>;
 type Arguments<Id extends OperationId, Options> =
   object extends InputOf<Id> ? [input?: InputOf<Id>, options?: Options] : [input: InputOf<Id>, options?: Options];
@@ -51,7 +50,7 @@ type LongId = { [Id in CallableId]: 202 extends keyof operations[Id]['responses'
 export type Workflow = components['schemas']['Workflow'];
 
 /**
- * A workflow did not succeed. `workflow.error` has the reason. With the status `needs_attention` the workflow waits for
+ * A workflow did not succeed. `workflow.error` has the reason. A workflow with the status `needs_attention` waits for
  * Drydock's staff.
  */
 export class WorkflowError extends Error {
@@ -80,7 +79,7 @@ export class WaitTimeoutError extends Error {
 }
 
 export interface WaitOptions extends CallOptions {
-  /** Called for each changed state of the workflow. */
+  /** Called with the first state of the workflow, and with each later state that differs from the one before. */
   onProgress?: (workflow: Workflow) => void;
   /** Milliseconds after which waiting ends with a WaitTimeoutError. The workflow continues. Default: no limit. */
   timeoutMs?: number;
@@ -88,7 +87,7 @@ export interface WaitOptions extends CallOptions {
 
 /**
  * The operations of docs/openapi.json, by operationId. An operation throws a ProblemError, a ConnectionError, or the
- * reason of its signal.
+ * reason of its signal. It throws a TypeError for input that cannot be sent.
  */
 export type Drydock = {
   readonly [Id in CallableId]: (...given: Arguments<Id, CallOptions>) => Promise<ResultOf<Id>>;
@@ -104,7 +103,10 @@ export type Drydock = {
   readonly finish: { readonly [Id in LongId]: (...given: Arguments<Id, WaitOptions>) => Promise<Workflow> };
   /** Waits for a workflow that runs already. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
-  /** Yields the states of a workflow, as they change, until its end. A broken stream is resumed where it broke. */
+  /**
+   * Yields the states of a workflow, as they change, until its end. Resumes a broken stream where it broke. A workflow
+   * that has ended before yields nothing.
+   */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
   /**
    * Yields the events of the organisation, as they happen, until the signal is aborted. A broken stream is resumed
@@ -132,7 +134,7 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // `fetch` refuses a header with such a character, and its error quotes the header, which contains the key.
+  // `fetch` throws for a header with any other character. Its error quotes the header, and so the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
@@ -297,9 +299,9 @@ async function* events(
 }
 
 /**
- * Parses server-sent events in the format of the HTML standard: an empty line ends an event, and a block without data
- * is a comment that keeps the connection alive. The iteration ends with the stream, also when the connection breaks.
- * After the next connect the server sends an incomplete event again.
+ * Parses server-sent events (HTML standard) whose lines end with a line feed. An empty line ends an event. A block
+ * without data is a comment that keeps the connection alive. The iteration ends when the stream ends or the connection
+ * breaks. The server sends an event that was cut off again after the next connect.
  */
 async function* eventsOf(
   body: ReadableStream<Uint8Array>,

@@ -13,7 +13,6 @@ export interface DrydockOptions {
   timeoutMs?: number;
 }
 
-/** The options of a single call. */
 export interface CallOptions {
   signal?: AbortSignal;
   /**
@@ -63,7 +62,9 @@ export class ProblemError extends Error {
   }
 }
 
-/** The call got no answer from Drydock: the connection failed, or a proxy answered instead. `cause` has the reason. */
+/**
+ * Drydock did not answer the call. Either `fetch` failed, and its error is the `cause`, or a proxy answered instead.
+ */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
 }
@@ -125,8 +126,8 @@ async function tryOnce(
 }
 
 /**
- * Returns the reason of a failed `fetch`. Node's own message says only "fetch failed", so its cause is used. If Node
- * tried several addresses, the cause has only a code.
+ * Returns the reason of a failed `fetch`. Node's own message is only "fetch failed", so the message of its cause is
+ * used. The cause has only a code if Node tried several addresses.
  */
 function reasonOf(error: unknown): string {
   const { message, cause }: { message?: string; cause?: { message?: string; code?: string } } = Object(error);

@@ -14,14 +14,14 @@ export interface WebhookMessage {
 }
 
 /**
- * The largest difference between the receiver's clock and the time in the message. With this limit an attacker cannot
- * send a recorded message again later.
+ * The largest difference between the receiver's clock and the time in the message. After that time an attacker cannot
+ * send a recorded message again.
  */
 const toleranceSeconds = 300;
 
 /**
- * Checks the signature and the time of a message to a webhook, and returns the event in the message. The format is that
- * of standardwebhooks.com. `secret` begins with `whsec_`. @throws WebhookVerificationError
+ * Checks the signature and the time of a message to a webhook, in the format of standardwebhooks.com. Returns the event
+ * in the message. `secret` begins with `whsec_`. @throws WebhookVerificationError
  */
 export async function verifyWebhook(secret: string, { headers, body }: WebhookMessage): Promise<Event> {
   const header = (name: string): string => {

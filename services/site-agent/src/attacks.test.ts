@@ -143,7 +143,7 @@ describe('an application', () => {
 });
 
 describe('a page', () => {
-  /** The function `lift` runs while a statement is planned, and removes that statement's time limit. */
+  /** `lift` is immutable, so it runs while a statement is planned. It removes that statement's time limit. */
   beforeAll(async () => {
     await runSql(
       site.database_url,
@@ -193,7 +193,10 @@ describe('a page', () => {
   });
 });
 
-/** Returns the direct children of this process that serve sites' files. Of a box, only the outer process is one. */
+/**
+ * Returns the children of this process that serve sites' files. Of the processes in a box, only the outermost is a
+ * child of this process.
+ */
 function contentChildren(): number[] {
   const all = readdirSync('/proc/self/task').flatMap((task) =>
     readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '),

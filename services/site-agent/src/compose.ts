@@ -26,13 +26,12 @@ import { DatabasesByEngine } from './sites/site-context';
 
 interface HostSettings {
   places?: PagePlaces;
-  /** How fast the trash is emptied. */
   pace?: RemovalPace | undefined;
 }
 
 /**
- * Opens the database servers, every site, and last the control port, so that a caller who reaches the port finds all
- * sites served.
+ * Opens the shared database server, the sites, and last the control port. So a caller who reaches the port finds the
+ * sites served, except those that could not be opened within 15 s.
  */
 export async function composeSiteHost(
   config: SiteHostConfig,

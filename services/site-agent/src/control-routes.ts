@@ -13,7 +13,6 @@ import {
 } from '@drydock/agent/site';
 import type { HostedSites } from './sites/hosted-sites';
 
-/** The routes of the whole control protocol, one for each call. */
 export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; channel: ChannelRoute } {
   const { route, hostRoute, change } = controlRoutesOf(siteHostProtocol.things, sites);
   const ofJobs = jobRoutesOf(siteHostProtocol.things, sites, sites.jobs);

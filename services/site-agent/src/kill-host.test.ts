@@ -45,7 +45,7 @@ test.each([
   expect([through, (await restarted.client.readSite(siteId)).frozen]).toEqual([[], true]);
   await restarted.client.thawSite(siteId, claim(1));
   expect(await Promise.all(visits)).toEqual([`file=${version} row=${version}`, [{ v: version }]]);
-  // The workflow repeats the step, which now completes the switch.
+  // A workflow repeats the step. Afterwards the switch is complete, whether it was before or not.
   expect((await restarted.client.switchRelease(siteId, move, claim(1))).current_release).toBe('next');
   await restarted.client.thawSite(siteId, claim(1));
   expect(await readPage(site.url)).toBe('file=2 row=2');

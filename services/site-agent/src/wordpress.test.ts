@@ -26,7 +26,7 @@ let host: TestHost;
 let site: FilledSite;
 let folder: string;
 
-/** Starts PHP's own server in the application's box, and passes visitors on to it. */
+/** An application that starts PHP's own server in its box, and passes visitors on to it. */
 const app = `
 const { spawn } = require('node:child_process');
 const http = require('node:http');

@@ -14,7 +14,7 @@ export interface TestArchive {
   packed: PackResult;
 }
 
-/** Packs a site's release into a folder, with the calls of a worker. */
+/** Packs a site's release into a folder, by the control calls that a worker makes. */
 export async function packSite(
   { client }: Pick<TestHost, 'client'>,
   siteId: string,
@@ -41,7 +41,7 @@ export async function packSite(
   return { link: { source: folderSource(folder), expected }, spec, packed };
 }
 
-/** Stages an archive on a site, with the calls of a worker. */
+/** Stages an archive on a site, by the control calls that a worker makes. */
 export async function stageSite(
   { client }: Pick<TestHost, 'client'>,
   siteId: string,
@@ -58,7 +58,10 @@ export async function stageSite(
   );
 }
 
-/** Stages a copy of the live release, with the calls of a restore. Resolves with the copy's place. */
+/**
+ * Backs the live release up and stages the backup as a new release. Resolves with the place of the new release's
+ * content.
+ */
 export async function stageCopy(
   host: Pick<TestHost, 'client'>,
   siteId: string,

@@ -20,7 +20,7 @@ export const claim = (fence: number): Claim => ({ fence: String(fence), workflow
 
 export async function hostConfig(): Promise<SiteHostConfig> {
   const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-sites-'));
-  // A site's account must be able to enter its own folder.
+  // Other accounts must be able to pass, because each site's account has its folder below.
   await chmod(sitesDir, 0o711);
   return {
     SERVICE_NAME: 'site-host',
@@ -49,13 +49,13 @@ export async function hostConfig(): Promise<SiteHostConfig> {
 export interface Filled {
   files_dir: string;
   database_url: string;
-  /** The owner of the files; null: this process's account. */
+  /** The owner of the files. Null stands for this process's account. */
   owner: { uid: number; gid: number } | null;
 }
 
 export type FilledSite = SiteDescription & Filled;
 
-/** A client whose answers also name the place of the content, because tests write content there directly. */
+/** A client whose answers also tell where the content is, because tests write content directly. */
 export interface TestClient extends Omit<SiteHostClient, 'ensureSite' | 'readSite' | 'switchRelease'> {
   ensureSite(...args: Parameters<SiteHostClient['ensureSite']>): Promise<SiteDescription & Filled>;
   readSite(siteId: string): Promise<SiteDescription & Filled>;
@@ -117,7 +117,7 @@ export interface TestHost {
   client: TestClient;
   config: SiteHostConfig;
   controlUrl: string;
-  /** Stops the host; its folder and databases stay for another start. */
+  /** Stops the site agent. Its folder and its databases stay for another start. */
   stop(): Promise<void>;
 }
 
@@ -134,7 +134,7 @@ export async function startHost(
   return { client, config, controlUrl: url, stop };
 }
 
-/** Destroys every site that a test has made, stops the host and removes its folder. */
+/** Destroys the sites, stops the site agent and removes its folder. */
 export async function clearHost(host: TestHost, siteIds: string[]): Promise<void> {
   for (const siteId of siteIds) await host.client.destroySite(siteId, claim(2 ** 52));
   await host.stop();

@@ -16,7 +16,7 @@ export type TreeStep =
   | { make: 'deep'; path: string; name: string; levels: number }
   | { make: 'mode'; path: string; mode: number };
 
-/** Two kinds of files that replace each other under one name, until the tree is gone. */
+/** Two things that replace each other under one name, again and again. */
 export interface Race {
   path: string;
   turns: 'folder and link' | 'file and link' | 'file and fifo' | 'two folders' | 'two sizes' | 'file and folder';
@@ -70,7 +70,7 @@ const names = [
   'node_modules',
 ];
 
-/** Targets of links: the canaries, the machine, a path out of the folder, the link itself. */
+/** Returns targets of links: the canaries, files of the machine, paths out of the folder, the link itself. */
 function targetsOf(canaries: readonly string[]): string[] {
   const up = '../'.repeat(40);
   return [
@@ -197,8 +197,8 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
 }
 
 /**
- * A script for `node -e`. It makes the steps that come on standard input, in the working directory. Steps that the
- * system refuses are left out.
+ * A script for `node -e`. In its working directory, it makes the steps that come as JSON on standard input. It leaves
+ * out steps that the system refuses, and prints their number.
  */
 export const treeBuilder = `
 const fs = require('node:fs');
@@ -227,7 +227,7 @@ setImmediate(() => process.exit(0));`;
 
 /**
  * A script for `node -e`, with races as its argument. It swaps files as fast as it can until its standard input ends.
- * It works in its working directory, even if the directory is moved.
+ * It stays in its working directory, even if the directory is moved.
  */
 export const treeRacer = `
 const fs = require('node:fs');

@@ -6,7 +6,7 @@ import { until } from '@drydock/testing/wait';
 import type { SiteHostConfig } from '../src/config';
 import { type TestClient, withPlaces } from './host';
 
-/** Starts the real process from the build output, with a folder of fault tokens. */
+/** Starts the compiled site agent as a process. `faults` is a folder of fault tokens. */
 export async function spawnHost(
   config: SiteHostConfig,
   faults: string,

@@ -14,7 +14,7 @@ export async function fillVersion(release: Filled, version: number): Promise<voi
   );
 }
 
-/** Returns the page's text, such as `file=1 row=1`, or the status of another answer. */
+/** Returns the page's text, such as `file=1 row=1`, or its status, such as `status 503`. */
 export async function readPage(url: string): Promise<string> {
   const response = await fetch(url);
   return response.status === 200 ? await response.text() : `status ${response.status}`;

@@ -5,7 +5,10 @@ import { promisify } from 'node:util';
 import { errorCodeOf } from '@drydock/process';
 import { FairPlaces } from './fair-places';
 
-/** The multiple of its limit above which nobody can use a database. Below it, sessions can still delete. */
+/**
+ * The multiple of its limit above which nobody can use a database. Between the limit and this multiple, sessions can
+ * still delete.
+ */
 const farOver = 1.2;
 
 export type DiskState = 'within' | 'full' | 'far_over';
@@ -23,7 +26,7 @@ export async function countFolder(folder: string, without?: string): Promise<num
   const args = ['-s', '-x', '-B1', ...(without === undefined ? [] : [`--exclude=${without}`]), folder];
   const told = await promisify(execFile)('du', args, { timeout: countMs }).then(
     ({ stdout }) => stdout,
-    // A file that was removed meanwhile shows in du's exit code; the rest was counted.
+    // `du` fails if a file is removed meanwhile, but still prints the size of the rest.
     (error: { stdout?: string }) => error.stdout ?? '',
   );
   const [, bytes] = /^(\d+)\t/m.exec(told) ?? [];
@@ -37,7 +40,7 @@ export async function listProcesses(pid: number): Promise<number[]> {
   return [pid, ...(await Promise.all(below.map(listProcesses))).flat()];
 }
 
-/** The bytes of files that have no name any more but are still open. Each file is counted once. */
+/** Counts the bytes of files that have no name any more but are still open, each file once. */
 export async function countRemoved(pids: readonly number[]): Promise<number> {
   const sizes = new Map<string, number>();
   for (const pid of pids) {

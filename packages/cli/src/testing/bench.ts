@@ -34,7 +34,7 @@ export interface Outcome {
 
 /** A server on a real socket that answers like Drydock, and the command that calls it with its own home folder. */
 export class Bench {
-  /** The answers for each `GET /path`, in order. The last answer is repeated. */
+  /** The answers to each call, such as `GET /v1/sites`, in order. The last answer is repeated. */
   answers: Record<string, Answer[]> = {};
   seen: Seen[] = [];
   readonly home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-cli-'));
@@ -82,7 +82,7 @@ export class Bench {
     return { PATH: process.env['PATH'], HOME: this.home, XDG_CONFIG_HOME: this.home, ...own };
   }
 
-  /** Runs the command with pipes. */
+  /** Runs the command without a terminal: stdin, stdout and stderr are pipes. */
   run(
     words: readonly string[],
     { input = '', env }: { input?: string; env?: Record<string, string> } = {},
@@ -102,13 +102,13 @@ export class Bench {
   }
 }
 
-/** Ends a run that waits for a question that never appears. */
+/** Limits a run that would wait for ever, for example for a question that never appears. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
-/** In a dialogue: the user closes the window of the terminal. */
+/** Stands in a dialogue in place of keys: the user closes the terminal's window. */
 export const closeWindow = Symbol('close the window');
 
-/** Each pair has a text that the terminal shows, and the keys to type after it. */
+/** Each pair is a text that the terminal shows, and the keys that are typed once it is shown. */
 export type Dialogue = readonly (readonly [shown: string, typed: string | typeof closeWindow])[];
 
 export function onTerminal(shellCommand: string, dialogue: Dialogue, env: NodeJS.ProcessEnv): Promise<Outcome> {

@@ -13,7 +13,7 @@ const ports = { proxy: 1_021, dialler: 1_022 };
 /** The most open connections of the application to each of the two ports. */
 const acceptedMax = 128;
 
-/** The services in an application's own network: its database at the usual address, and the proxy to the outside. */
+/** The services in an application's own network: its database at the usual port, and the two ways to the outside. */
 export class AppNetwork {
   private readonly databasePort: number;
   private readonly outgoing: Outgoing;
@@ -25,7 +25,6 @@ export class AppNetwork {
     this.dialler = new OutgoingDialler(this.outgoing);
   }
 
-  /** Ports that the box opens. */
   get ports(): readonly number[] {
     return [this.databasePort, ports.proxy, ports.dialler];
   }
@@ -33,8 +32,8 @@ export class AppNetwork {
   readonly nodeArgs = ['--import', outgoingPreloadUrl(ports)];
 
   /**
-   * Serves the connections of one box. Closes the open connections when the box ends, even if the peer keeps its end
-   * open.
+   * Serves the connections of one box. When the box ends, the open connections are closed, even if the other side keeps
+   * them open.
    */
   serve(
     { listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>,
@@ -69,10 +68,10 @@ const questionSchema = z.union([
 ]);
 
 /**
- * Makes connections to the outside for the sockets of a site's application. `sourceFor` is the code inside the
- * application. Each connection from the application sends one line of JSON. A line with an address or a name is
- * answered with a ticket for the new outside connection, or with the name's addresses. A line with a ticket joins its
- * sender to that outside connection.
+ * Makes connections to the outside for the sockets of a site's application. `sourceFor` is the other half, inside the
+ * application. Each connection from the application sends one line of JSON. `dial` asks for a connection to an address;
+ * the answer is a ticket for it. `lookup` asks for the addresses of a name. `ticket` joins its sender to the outside
+ * connection of that ticket.
  */
 class OutgoingDialler {
   private readonly outgoing: Outgoing;
@@ -82,7 +81,6 @@ class OutgoingDialler {
     this.outgoing = outgoing;
   }
 
-  /** Serves one connection from the application. */
   accept(client: Socket): void {
     client.on('error', () => client.destroy());
     client.setTimeout(questionMs, () => client.destroy());
@@ -120,11 +118,12 @@ class OutgoingDialler {
 }
 
 /**
- * Runs in a customer's process before the customer's code, if the box has its own network. The process's connections to
- * the outside go to the site agent (`OutgoingDialler`) in two steps. First the agent is asked to connect, and answers
- * with a ticket, or with the error for the application. Then a second connection sends the ticket, and the agent joins
- * it to the outside connection. The code works below `net.Socket`, so that TLS and everything else on sockets works
- * unchanged. Programs that the application starts get the address of a proxy.
+ * Runs in a customer's process before the customer's code, if the box has its own network. It leads the process's
+ * connections to the outside through the site agent (`OutgoingDialler`) in two steps. First it asks the agent to
+ * connect. The agent answers with a ticket, or with the error for the application. Then it opens a second connection
+ * and sends the ticket, and the agent joins this connection to the outside one. The code replaces calls below
+ * `net.Socket`, so TLS and everything else on sockets works unchanged. Programs that the application starts get the
+ * address of a proxy.
  */
 const sourceFor = ({ dialler, proxy }: { dialler: number; proxy: number }): string => `
 import { ChildProcess } from 'node:child_process';

@@ -1,7 +1,7 @@
 /**
  * Runs in a customer's process before the customer's code. As under Passenger, the first server that the application
- * opens serves the site, whatever port it asks for. The server gets a Unix socket in place of the port, because no
- * other process can take the socket. This code then reports on descriptor 3 that the server listens.
+ * opens serves the site, whatever port it asks for. The server gets a Unix socket instead of the port, because another
+ * process could take a port. This code then reports on descriptor 3 that the server listens.
  */
 const source = `
 import net from 'node:net';

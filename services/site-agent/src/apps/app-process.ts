@@ -20,7 +20,6 @@ const socketName = 'drydock-app.sock';
  */
 const limits = { memoryBytes: 2 ** 30, processes: 256, openFiles: 4_096, fileBytes: 2 ** 30 };
 
-/** The database of the application's release. */
 export interface AppDatabase {
   url: string;
   /** Serves a client that came from the application's own network. */
@@ -49,7 +48,10 @@ export interface AppSettings {
 export class AppProcess {
   readonly generation: number;
   readonly pid: number;
-  /** The path of this process's own socket. It stays valid if the application replaces the socket's file. */
+  /**
+   * The path of this process's own socket. On Linux it leads to this socket even if the application replaces the
+   * socket's file.
+   */
   private readonly socketPath: string;
   private readonly child: GuardedChild;
   private inFlight = 0;
@@ -67,7 +69,9 @@ export class AppProcess {
     });
   }
 
-  /** Resolves once the application listens. Throws if it ends before, or does not listen within 15 s. */
+  /**
+   * Resolves once the application listens. Throws if the application ends before that, or does not listen within 15 s.
+   */
   static async start(generation: number, settings: AppSettings): Promise<AppProcess> {
     const { child, socketFile } = await spawnApp(settings);
     settings.onStart(child);
@@ -82,7 +86,7 @@ export class AppProcess {
     }
   }
 
-  /** The id of the first process in the box, which is the ancestor of all others in the box. */
+  /** The id of the first process in the box. All others in the box descend from it. */
   get boxPid(): number | null {
     return this.child.process.pid ?? null;
   }
@@ -91,7 +95,7 @@ export class AppProcess {
     return !this.hasEnded;
   }
 
-  /** Opens a connection from which nothing has been read, so that it can be passed on. */
+  /** Opens a connection and reads nothing from it, so that the content child can take it over. */
   connect(): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = new Socket().pause().once('error', reject);
@@ -192,14 +196,14 @@ async function readListening(pipe: unknown): Promise<void> {
     if (text === 'listening\n') return;
     if (text.length > 16) break;
   }
-  // The application closed its pipe or wrote something else. It counts as not listening, so this promise stays pending
-  // until `refuseAtEnd` (the process has ended) or `refuseLate` (15 s are over) decides the race.
+  // The application closed its pipe or wrote something else, so it counts as not listening. This promise stays pending.
+  // Then `refuseAtEnd` (the process has ended) or `refuseLate` (15 s are over) decides the race.
   return new Promise(() => undefined);
 }
 
 /**
- * Rejects when the process has ended and all its output is in the log. There the owner finds why the application did
- * not start.
+ * Rejects when the process has ended. Waits until all its output is in the log, because the output may say why the
+ * application did not start.
  */
 async function refuseAtEnd(child: GuardedChild, printed: Promise<unknown>): Promise<never> {
   const { code, signal } = await child.exited;
@@ -213,12 +217,12 @@ async function refuseLate(): Promise<never> {
 }
 
 const fileBytesMax = 1_048_576;
-/** Limit for an application's output in one second. An application that prints more waits for the next second. */
+/** Bytes that an application may print in one second. An application that prints more waits for the next second. */
 const bytesPerSecond = 1_048_576;
 
 /**
  * Keeps the last one to two megabytes of the output of a site's application, in the current file and the previous file.
- * A running application cannot make the files larger.
+ * The files are rotated while the application runs, so it cannot make them larger.
  */
 export class AppLog {
   private readonly file: string;
@@ -234,7 +238,7 @@ export class AppLog {
   }
 
   /**
-   * Writes the stream to the log. Resolves when the stream has ended and all its bytes are written. Never throws,
+   * Writes the stream to the log. Resolves when the stream has ended and all its bytes are written. Errors are ignored,
    * because an application must run even without its log.
    */
   async take(stream: Readable): Promise<void> {
@@ -246,7 +250,7 @@ export class AppLog {
         await this.pace(bytes.length);
       }
     } catch {
-      // The process has ended, and the rest of its output is lost with it.
+      // The process has ended. The rest of its output is lost.
     } finally {
       this.readers -= 1;
       if (this.readers === 0) await this.queue.run(() => this.close());

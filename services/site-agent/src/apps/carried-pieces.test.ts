@@ -114,7 +114,7 @@ test('a connection of an application passes one piece for each turn, with all by
   expect(heard.find((text) => text.startsWith('POST'))).toMatch(
     /^POST \/path HTTP\/1.1\r\nhost: a\r\n.*\r\nconnection: close\r\n\r\nx$/is,
   );
-  // Each connection has taken a turn for its next piece already. These bytes use it up.
+  // Each connection has already taken the turn for its next piece. The next byte uses this turn up.
   turns.hold();
   await say(1);
   await until(() => Promise.resolve(said() === 6), { what: 'a piece of each' });
@@ -125,8 +125,8 @@ test('a connection of an application passes one piece for each turn, with all by
   turns.release();
   await until(() => Promise.resolve(said() === 6 + 3 * bytes), { what: 'all that was said' });
   expect(new Set(turns.takenBy)).toEqual(new Set(['org-1']));
-  // The kernel has buffered all bytes by now, so at most six turns are needed. Each of the three connections takes one
-  // for the piece that was read ahead and one for the rest.
+  // The kernel has buffered all bytes by now, so six turns are enough: each of the three connections takes one for the
+  // byte that was read ahead, and one for the rest.
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 
@@ -134,7 +134,7 @@ test('so does a session of a site’s database, even before its login', async ()
   const client = new pg.Client({ connectionString: site.database_url });
   await client.connect();
   await client.query('select 1');
-  client.on('error', () => undefined); // the session itself has sent no query
+  client.on('error', () => undefined); // pg knows of no query for the answers below.
   const { stream } = client.connection;
   turns.hold();
   turns.takenBy.length = 0;

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { hearUntil, type InTurn, joinInTurn } from '@drydock/agent/host';
 import { isPublicAddress } from '@drydock/service/outbound';
 
-/** Limit for connections of one site, open or being made, to any address. */
+/** Limit for the outside connections of one site, open or being made. A lookup that is running counts too. */
 const connectionsMax = 64;
 const dialMs = 10_000;
 /** How many addresses of one name are tried. */
@@ -13,7 +13,10 @@ const headMs = 10_000;
 const headBytesMax = 16_384;
 const betweenHops = /^(connection|keep-alive|proxy-connection|proxy-authorization)[ \t]*:/i;
 
-/** The reason why a site's connection was not made. `code` is an error code of system calls, such as `EACCES`. */
+/**
+ * The reason why a connection or a lookup of a site was refused or failed. `code` is an error code of Node, such as
+ * `EACCES`.
+ */
 export class OutgoingError extends Error {
   override readonly name = 'OutgoingError';
   readonly code: string;
@@ -24,7 +27,7 @@ export class OutgoingError extends Error {
   }
 }
 
-/** The methods of a resolver that the policy uses. */
+/** The part of a DNS resolver that the policy uses. */
 export interface NameServers {
   resolve4(name: string): Promise<string[]>;
   resolve6(name: string): Promise<string[]>;
@@ -39,8 +42,8 @@ export class OutgoingPolicy {
   private readonly resolver: NameServers;
 
   /**
-   * `allowed` are ranges such as `10.1.0.0/16` or `fd00::/8`. Only name servers resolve names. The system's resolver
-   * also reads files of this machine, and a slow name would occupy one of its four threads.
+   * `allowed` are ranges such as `10.1.0.0/16` or `fd00::/8`. Names are resolved only by name servers. The system's
+   * resolver would also read files of this machine, and a slow name would occupy one of its four threads.
    */
   constructor(allowed: readonly string[], resolver: NameServers = new Resolver({ timeout: 2_000, tries: 2 })) {
     this.resolver = resolver;
@@ -57,7 +60,7 @@ export class OutgoingPolicy {
     return isPublicAddress(address) && !isOwnAddress(address);
   }
 
-  /** The addresses of a name that a site may connect to. */
+  /** Returns those addresses of a name that a site may connect to. Throws {@link OutgoingError} if there are none. */
   async resolve(name: string): Promise<string[]> {
     const asked = await Promise.allSettled([this.resolver.resolve4(name), this.resolver.resolve6(name)]);
     const found = asked.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
@@ -77,9 +80,9 @@ const isOwnAddress = (address: string): boolean =>
   Object.values(networkInterfaces()).some((known) => known?.some((own) => own.address === address) === true);
 
 /**
- * Connects a site's application to the outside. No other connection leads there, because the application's own network
- * has only a loopback. Programs use this class as an HTTP proxy. The policy approves the exact address before each
- * connection.
+ * Connects a site's application to the outside. An application's own network has only a loopback, so this class is the
+ * only way out. To the application's programs it is an HTTP proxy. Before each connection the policy checks the exact
+ * address.
  */
 export class Outgoing {
   private readonly policy: OutgoingPolicy;
@@ -92,8 +95,8 @@ export class Outgoing {
   }
 
   /**
-   * Serves one connection from the application. Parses only the head of a request. A body would take too long, because
-   * one piece may contain ten thousand chunks.
+   * Serves one connection from the application. Only the head of a request is parsed. To parse bodies would take too
+   * long, because one piece of data may contain ten thousand chunks.
    */
   accept(client: Socket): void {
     client.on('error', () => client.destroy());
@@ -176,8 +179,8 @@ export class Outgoing {
 }
 
 /**
- * The head of a proxied request, with `Connection: close`. A connection carries only one request, because a second
- * request would go to the same address, even if it names another host.
+ * The head of a proxied request, with `Connection: close`. Each connection carries only one request. A second request
+ * would go to the same address even if it named another host.
  */
 const headOf = (line: string, headers: readonly string[]): string =>
   [line, ...headers.filter((header) => !betweenHops.test(header)), 'Connection: close', '', ''].join('\r\n');
@@ -194,7 +197,7 @@ function connectTo(address: string, port: number): Promise<Socket> {
       clearTimeout(late);
       resolve(socket);
     });
-    socket.on('error', () => undefined); // the stream's end reports the error
+    socket.on('error', () => undefined); // A later error shows as the end of the stream.
   });
 }
 

@@ -7,15 +7,14 @@ import type { SiteFolder } from '../on-disk/site-folder';
 import type { AppNetwork } from './app-network';
 import { type AppDatabase, AppLog, AppProcess, type AppSettings } from './app-process';
 
-/** The pause after an application did not start, so that frequent requests do not start processes all the time. */
+/** The pause after a failed start, so that frequent requests do not start processes all the time. */
 const retryMs = 1_000;
 
-/** Counts the processes of the site's application, across releases and restarts of this host. */
+/** Counts the processes of the site's application, across releases and restarts of the site agent. */
 export interface AppGenerations {
   next(): Promise<number>;
 }
 
-/** The reason why an application's page is not available now. */
 export class AppDown extends Error {
   override readonly name: string = 'AppDown';
 }
@@ -30,9 +29,9 @@ export class DiskFull extends AppDown {
   override readonly name = 'DiskFull';
 }
 
-/** The restarts that the application's own files ask for, as read for this request. */
+/** What the application's own files say about restarts, read for this request. */
 export interface RestartWish {
-  /** The mtime of tmp/restart.txt. */
+  /** The mtime of tmp/restart.txt in seconds. */
   restart_seconds: number;
   restarts_always: boolean;
 }
@@ -59,12 +58,11 @@ export class AppRunner {
     this.log = log;
   }
 
-  /** The running process; null while there is none. */
   get running(): AppProcess | null {
     return this.current?.isRunning === true ? this.current : null;
   }
 
-  /** The process to use while the restart file is unchanged; null if a new process is needed or is starting. */
+  /** The process to use while the restart file is unchanged. Null if no process runs, or while a new one starts. */
   get due(): { process: AppProcess; restart_seconds: number } | null {
     const { running: process } = this;
     return process === null || this.booting !== null ? null : { process, restart_seconds: this.currentSeconds };
@@ -86,13 +84,13 @@ export class AppRunner {
     return this.booting;
   }
 
-  /** Ends the process at once. The next request may start another process. */
+  /** Ends the process without waiting for its requests. The next request may start another process. */
   async end(): Promise<void> {
     await this.booting?.catch(() => undefined);
     await this.current?.stop();
   }
 
-  /** Ends the process at once. No later request starts another process. */
+  /** Ends the process without waiting for its requests. No later request starts another process. */
   async close(): Promise<void> {
     this.isClosed = true;
     await this.booting?.catch(() => undefined);
@@ -117,8 +115,8 @@ export class AppRunner {
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();
-      // No further request goes to the old process, and requests that it still answers are cut. The old process may use
-      // up the account's limit of processes, so the next start could not succeed beside it.
+      // The old process is ended too, and its running requests are cut. It may use up the account's limit of processes,
+      // and then no start beside it could succeed.
       await this.current?.stop();
       this.log.warn({ err: error }, 'an application did not start');
       throw new AppDown('the application did not start', { cause: error });
@@ -139,7 +137,6 @@ interface SiteAppSettings {
   log: Log;
 }
 
-/** The parts of a release that its application needs. */
 interface AppRelease {
   app: AppRunner;
   content: Pick<Content, 'hasApp' | 'touchRestartFile'>;
@@ -156,7 +153,6 @@ export class SiteApp {
     this.printed = new AppLog(settings.folder.appLogFile);
   }
 
-  /** Makes the runner for one release, with its folder and its database. */
   openRunner(filesDir: string, database: AppDatabase): AppRunner {
     const { uid, isolation, isRiskTaken, network, isDiskFull, onStart, log } = this.settings;
     const settings = {
@@ -188,8 +184,8 @@ export class SiteApp {
     if (this.refusal !== null)
       throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
     const { folder } = this.settings;
-    // No process may be counted between the touch and the reading of the count. A process that a visitor's request
-    // starts in between is fresh, and must get a greater number.
+    // The touch and the reading of the count take one turn of the queue. A process that a visitor's request starts in
+    // between is fresh, and must get a greater number than the one that is returned here.
     return this.record.run(async () => {
       const restarted_at = new Date().toISOString();
       const seconds = await release.content.touchRestartFile(Date.parse(restarted_at));

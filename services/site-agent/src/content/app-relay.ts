@@ -7,14 +7,15 @@ type Connected = (error: Error | null, socket?: Socket) => void;
 type VisitorsRequest = ClientRequestArgs & { visitor?: number };
 
 /**
- * The most chunks of an answer that are kept separate; further chunks are joined, because each chunk costs a hundred
- * bytes.
+ * The most chunks of an answer that are kept separate. Further chunks are joined with them, because each chunk costs a
+ * hundred bytes of memory.
  */
 const chunksMax = 64;
 
 /**
- * Keeps connections to the application open for reuse. Node groups connections by `socketPath`. Here `socketPath` is
- * the process's number, so that requests for the same process share connections. The host makes new connections.
+ * Keeps connections to the application open for reuse. Node reuses a connection for requests with the same
+ * `socketPath`. Here `socketPath` holds the number of the application's process, so that requests for the same process
+ * share connections. The site agent makes new connections.
  */
 class HandedConnections extends Agent {
   private readonly connect: (id: number, onConnected: Connected) => void;
@@ -33,8 +34,8 @@ class HandedConnections extends Agent {
 }
 
 /**
- * Speaks HTTP to the site's application. The host gets one piece at a time for each visitor. The piece contains all
- * bytes that have come so far, however small the application's own pieces are.
+ * Speaks HTTP to the site's application. For each visitor, the site agent gets one piece of the answer at a time. A
+ * piece joins all bytes that have come so far, up to 64 KiB, however small the application's own pieces are.
  */
 export class AppRelay {
   private readonly say: (id: number, says: ChildSays, body?: Buffer) => void;
@@ -54,7 +55,7 @@ export class AppRelay {
     const visitor = new RelayedRequest(upstream, hasBody, say);
     this.visitors.set(id, visitor);
     upstream.once('close', () => {
-      // A visitor who left before the connection was made needs no connection.
+      // A visitor who left before the connection was made does not need it any more.
       this.take(id)?.(new Error('the visitor has gone'));
       if (visitor.isOver) this.visitors.delete(id);
       else visitor.onOver = () => this.visitors.delete(id);
@@ -67,7 +68,7 @@ export class AppRelay {
     else this.visitors.get(id)?.hear(say, body);
   }
 
-  /** Takes a connection that the host has made. Closes it if no request waits for it any more. */
+  /** Takes a connection that the site agent has made. Closes it if no request waits for it any more. */
   give(id: number, socket: Socket): void {
     const onConnected = this.take(id);
     if (onConnected === undefined) socket.destroy();
@@ -86,7 +87,6 @@ export class AppRelay {
   }
 }
 
-/** One visitor's request at the application. */
 class RelayedRequest {
   private readonly upstream: ClientRequest;
   private readonly say: Say;

@@ -24,7 +24,7 @@ import {
 
 /** The child is always the compiled program, so the path is the same from src/ and from dist/. */
 const program = path.join(__dirname, '../../dist/content/server.js');
-/** The time for an answer, in milliseconds. It is longer than the time that the child itself gives a page. */
+/** Milliseconds until a silent child is killed. This is longer than the child's own limit for a page. */
 const answerMs = 15_000;
 const sweepMs = 1_000;
 const askedMax = 1_000;
@@ -32,7 +32,6 @@ const memoryBytes = 512 * 2 ** 20;
 /** The most frames of one child that are processed in one turn of the event loop, which all sites share. */
 const framesPerTurn = 32;
 
-/** The access of pages to their release's database. */
 export interface PagesAccess {
   url: string;
   /** The folder of the socket that the URL names; null if it names a port. */
@@ -52,15 +51,14 @@ export interface ContentChildSettings {
   filesDir: string;
   /** The site's account. Null stands for this process's account. */
   uid: number | null;
-  /** Access of pages to the release's database. */
   pages: PagesAccess;
   log: Log;
   onStart(child: GuardedChild): void;
-  /** Ends sessions of the site's role at the server. */
+  /** Ends sessions of the site's role at the database server, by their numbers there. */
   endSessions(backendPids: number[]): Promise<void>;
 }
 
-/** The site's files could not be read. The next request starts a fresh child. */
+/** The child gave no answer that can be used: it is busy, it has ended, or it could not do what it was asked. */
 export class ContentError extends Error {
   override readonly name = 'ContentError';
 }
@@ -70,10 +68,10 @@ export interface Told {
   body: Buffer;
 }
 
-/** Gets the child's messages about one question. If a method throws, the child is ended. */
+/** Gets the child's messages about one question. The child is killed if `hear` throws. */
 export interface Listener {
   hear(told: Told): void;
-  /** Reports that the child sends nothing any more. */
+  /** Called when the child has ended, and so sends nothing more. */
   lose(error: Error): void;
 }
 
@@ -90,7 +88,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The process in a site's box that runs `content/server.js`, as the host sees it. */
+/** The process in a site's box that runs `content/server.js`, as seen from the site agent. */
 export class ContentChild {
   private readonly child: GuardedChild;
   private readonly way: Duplex;
@@ -112,7 +110,7 @@ export class ContentChild {
     this.way = wayOf(child.process);
     const frames = new FrameReader();
     this.way.on('data', (piece: Buffer) => this.hearSome(frames.read(piece)));
-    this.way.on('error', () => undefined); // the child's exit below reports the error
+    this.way.on('error', () => undefined); // The exit of the child, handled below, reports the error.
     child.process.on('error', () => undefined); // A connection was handed to a child that had ended.
     void child.exited.then((exit) => {
       this.leave(`the process of the site ended with ${exit.signal ?? `code ${exit.code}`}`);
@@ -165,7 +163,7 @@ export class ContentChild {
     });
   }
 
-  /** Throws {@link ContentError} if the child cannot be asked. */
+  /** Throws {@link ContentError} if the child is ending. */
   talk(question: Question, listener: Listener): Talk {
     if (this.isEnding) throw new ContentError('the process of the site ends');
     const id = this.begin();
@@ -243,8 +241,8 @@ export class ContentChild {
   }
 
   /**
-   * Ends a child that has not answered anybody for too long, because it is in an endless loop. A slow application does
-   * not count, because the child answers other requests meanwhile.
+   * Kills a child that has answered nothing for 15 s, because it is in an endless loop. A child that only waits for a
+   * slow application is asked to `describe` itself meanwhile, and its answer keeps it alive.
    */
   private watch(): void {
     this.answeredMs = performance.now();

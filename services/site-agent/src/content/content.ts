@@ -25,7 +25,7 @@ const busyMs = 50;
 
 export interface ContentSettings extends ContentChildSettings {
   places: PagePlaces;
-  /** The organisation whose share of the host the site uses. */
+  /** The organisation whose share of the machine the site uses. */
   organisation(): string;
 }
 
@@ -45,11 +45,11 @@ type VisitQuestion = Omit<Extract<Question, { ask: 'visit' }>, 'ask' | 'may_rend
 /** A visitor whom the application may answer. */
 export interface AppVisitor extends Listener {
   readonly forwarded: Forwarded;
-  /** The child's answer if the child answers by itself; null if the child forwards the request. */
+  /** Resolves with the child's answer if the child answers by itself, or with null if it forwards the request. */
   readonly refusal: Promise<Told | null>;
   /** Resolves when the visitor has the answer, or has left. */
   readonly over: Promise<void>;
-  /** `inTurn` calls back when the organisation may have another piece passed on. */
+  /** `inTurn` calls `go` once the organisation may have another piece passed on. */
   begin(talk: Talk, inTurn: (go: () => void) => void): void;
 }
 
@@ -70,8 +70,8 @@ export class Content {
   }
 
   /**
-   * Answers a visit. A page that has to be rendered takes one of its organisation's places, or waits for a place. A
-   * file never waits. @throws {@link PagesBusy}
+   * Answers a visit. A page that has to be rendered takes one of its organisation's places for pages, or waits for one.
+   * A file needs no such place. @throws {@link PagesBusy}
    */
   async visit(question: VisitQuestion): Promise<Visited> {
     const { places, organisation } = this.settings;
@@ -99,8 +99,8 @@ export class Content {
 
   /**
    * Answers a visit while a process of the application is running. `restartSeconds` is the mtime of the restart file
-   * that the process was started with. Null if the application has answered the visitor. Throws {@link PagesBusy} if
-   * the organisation has no free place for a visitor.
+   * with which that process was started. Resolves with null once the application has answered the visitor. Throws
+   * {@link PagesBusy} if the organisation has no free place.
    */
   async visitApp(question: VisitQuestion, visitor: AppVisitor, restartSeconds: number): Promise<Visited | null> {
     const { places, organisation } = this.settings;
@@ -125,7 +125,8 @@ export class Content {
   }
 
   /**
-   * Takes a place for sending the rest of a file. The returned function gives the place back. @throws {@link PagesBusy}
+   * Takes a place for sending the rest of a file, or waits for one. The returned function gives the place back. @throws
+   * {@link PagesBusy}
    */
   download(): Promise<() => void> {
     return this.settings.places.download(this.settings.organisation());
@@ -142,7 +143,10 @@ export class Content {
     }
   }
 
-  /** The child's answer if the child answers by itself; null once the visitor has the application's answer. */
+  /**
+   * Resolves with the child's answer if the child answers by itself, or with null once the visitor has the
+   * application's answer.
+   */
   private async begin(child: ContentChild, question: Question, visitor: AppVisitor): Promise<Told | null> {
     const { places, organisation } = this.settings;
     visitor.begin(child.talk(question, visitor), (go) => places.pieces.take(organisation(), go));
@@ -161,15 +165,17 @@ export class Content {
     return describedSchema.parse(value).has_app;
   }
 
-  /** The new mtime of tmp/restart.txt in seconds; null if tmp or the file is of another type. */
+  /**
+   * Resolves with the new mtime of tmp/restart.txt in seconds, or with null if the site's own files prevent the touch.
+   */
   async touchRestartFile(nowMs: number): Promise<number | null> {
     const { value } = await (await this.take()).ask({ ask: 'touch_restart', now_ms: nowMs });
     return touchedSchema.parse(value).seconds;
   }
 
   /**
-   * Ends the child once it is not busy any more, so that running downloads can end. After ten minutes it is ended in
-   * any case.
+   * Ends the child once it is not busy any more, so that running downloads can finish. After ten minutes it is ended
+   * even if it is busy.
    */
   async close(): Promise<void> {
     this.isClosed = true;
@@ -224,7 +230,7 @@ export class Content {
     this.child = null;
   }
 
-  /** Ends the child. The next request starts a fresh child at once, without waiting for this end. */
+  /** Ends the child. The next request starts a fresh child without waiting for this end. */
   private async endChild(child: ContentChild): Promise<void> {
     if (this.running === child) this.forget();
     await child.end();

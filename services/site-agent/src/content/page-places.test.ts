@@ -9,7 +9,7 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { FairPace, PagePlaces, PagesBusy, processesFor } from './page-places';
 
-/** Starts a process that ends when the places ask for its end, and then releases its place. */
+/** Registers a fake process. It ends when the places ask for its end, and then gives its place back. */
 async function start(
   places: PagePlaces,
   organisation: string,
@@ -115,7 +115,10 @@ describe('pages and long files that their visitors do not take', () => {
   );
 });
 
-/** Records which organisation used each turn. */
+/**
+ * Records whose pieces went. `turn` returns the organisations of the pieces since the last turn, sorted, and begins the
+ * next turn.
+ */
 function follow(pace: FairPace): { take(organisation: string, times: number): void; turn(): string[] } {
   let went: string[] = [];
   return {

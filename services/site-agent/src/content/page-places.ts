@@ -1,13 +1,12 @@
 import os from 'node:os';
 import { FairPlaces } from '@drydock/agent/host';
 
-/** The length of a turn in milliseconds. A second has a hundred turns. */
 const turnMs = 10;
 
 /**
- * Limits the pieces of work that begin in a second: by default 8,000 in all, and 4,000 for an organisation. The time is
- * divided into turns of ten milliseconds. A piece that finds its turn full waits for a later turn. A turn begins with
- * the waiting pieces. It takes one piece of each organisation, and repeats that until the turn is full.
+ * Limits how many pieces of work begin in a second: by default 8,000 in all, and 4,000 for an organisation. The time is
+ * divided into turns of ten milliseconds. A piece waits for a later turn if the current turn is full. A turn begins
+ * with the waiting pieces: it takes one piece of each organisation, and repeats that until the turn is full.
  */
 export class FairPace {
   private readonly max: number;
@@ -61,28 +60,30 @@ export class FairPace {
 }
 
 /**
- * The most memory that a process for a site's files may need. It determines how many processes fit into their share of
- * the machine's memory.
+ * The memory that is reckoned for a process for a site's files. It determines how many of these processes may run on
+ * the machine.
  */
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;
 /**
- * Limit for pages that are being rendered or sent. Each page takes at most 8 MB, also of the agent's memory, until the
+ * Limit for pages that are being rendered or sent. Each page takes at most 8 MiB of the agent's memory until the
  * visitor has received it.
  */
 const rendersMax = 64;
-/** Limit for visitors whom applications answer. The agent's memory holds one piece of 64 kB for each visitor. */
+/**
+ * Limit for visitors whom applications answer. For each visitor, the agent's memory holds one piece of at most 64 KiB.
+ */
 const visitsMax = 4_096;
 /**
- * Limit for visitors of files that are longer than one answer. Each visitor was measured to take 950 kB of the agent's
+ * Limit for visitors of files that are longer than one answer. A visitor was measured to take 950 kB of the agent's
  * memory.
  */
 const downloadsMax = 1_024;
-/** Limit for an organisation's visitors that wait for a place. */
+/** Limit for the visits of one organisation that wait for the same kind of place. */
 const waitingMax = 256;
 const waitMs = 5_000;
 
-/** The number of processes that a quarter of the machine's memory allows. */
+/** Returns how many processes fit into a quarter of the machine's memory, but at least 16. */
 export function processesFor(machineBytes: number): number {
   return Math.max(processesMin, Math.floor(machineBytes / 4 / processBytes));
 }
@@ -93,7 +94,7 @@ export function usableBytes(): number {
   return constrained > 0 ? Math.min(constrained, os.totalmem()) : os.totalmem();
 }
 
-/** A page is not shown now, because the site's organisation uses its whole share of this host. */
+/** A page is not shown now, because the site's organisation uses its whole share of this machine. */
 export class PagesBusy extends Error {
   override readonly name = 'PagesBusy';
 }
@@ -109,7 +110,7 @@ interface PlaceNumbers {
 
 export interface PlacedProcess {
   organisation: string;
-  /** Whether somebody waits for the process. A busy process keeps its place. */
+  /** Whether somebody waits for the process. A busy process is not ended to make room. */
   readonly isBusy: boolean;
   readonly usedMs: number;
   /** Ends the process; its place is free once it has ended. */
@@ -117,10 +118,10 @@ export interface PlacedProcess {
 }
 
 /**
- * The share of this host that sites' pages and applications may use, by organisation: processes for files and pages,
- * pages that are being rendered or sent, long files that are being sent, visitors of applications, and the pieces of
- * applications' answers. An organisation gets at most half of each, so that another organisation finds its own share at
- * once.
+ * The share of this machine that sites' pages and applications may use, by organisation. There are five kinds of
+ * places: processes for files and pages, pages that are being rendered or sent, long files that are being sent,
+ * visitors of applications, and the pieces of applications' answers. An organisation gets at most half of each kind, so
+ * that another organisation finds its own share free.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;
@@ -133,8 +134,8 @@ export class PagePlaces {
    */
   readonly pieces: FairPace;
   /**
-   * Limits the pieces that pass through connections to the outside and to databases. Each direction counts, and an
-   * organisation may pass 8,000 a second. A query of a page is two pieces.
+   * Limits the pieces that pass through connections to the outside and to databases, to 8,000 a second for an
+   * organisation. Each direction counts, so a query and its answer are two pieces.
    */
   readonly carried: Pick<FairPace, 'take'>;
   private readonly running = new Set<PlacedProcess>();
@@ -156,8 +157,9 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for a process, and ends idle processes to make room. For an organisation's first process, idle
-   * processes of every organisation may be ended, otherwise only its own. Throws {@link PagesBusy}.
+   * Takes a place for a process. If there is none, idle processes are ended to make room: for an organisation's first
+   * process those of every organisation, otherwise only its own. Throws {@link PagesBusy} after five seconds without a
+   * place, or at once if too many wait.
    */
   async takeProcess(organisation: string): Promise<() => void> {
     const place = this.processes.takeNow(organisation);
@@ -178,8 +180,8 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for rendering a page, or waits for a place. Throws {@link PagesBusy}: at once if too many pages of
-   * the organisation are waiting, otherwise after five seconds.
+   * Takes a place for rendering a page, or waits for a place. Throws {@link PagesBusy} at once if too many pages of the
+   * organisation are waiting, and otherwise after five seconds without a place.
    */
   render(organisation: string): Promise<() => void> {
     return waitFor(this.renders, organisation);
@@ -191,8 +193,8 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for a file that is longer than one answer, or waits for a place. Throws {@link PagesBusy} at the
-   * latest after five seconds.
+   * Takes a place for a file that is longer than one answer, or waits for a place. Throws {@link PagesBusy} like {@link
+   * render}.
    */
   download(organisation: string): Promise<() => void> {
     return waitFor(this.downloads, organisation);

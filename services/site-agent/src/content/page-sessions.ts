@@ -2,7 +2,6 @@ import { Socket } from 'node:net';
 import type { createPool, Pool, PoolConnection } from 'mysql2/promise';
 import pg, { type Connection, type Submittable } from 'pg';
 
-/** How long one query of a page may take. */
 const pageStatementMs = 2_000;
 /** How many rows of a query are kept. */
 const pageRowsMax = 1_000;
@@ -24,8 +23,8 @@ export interface QueryRows {
 }
 
 /**
- * A statement of the page's session. `rows` holds the result of one of the page's own queries, and is null for any
- * other statement.
+ * A statement of the page's session. `rows` collects the result of a page's own query, and is null for all other
+ * statements.
  */
 interface Step {
   sql: string;
@@ -37,8 +36,8 @@ const noMore = true;
 
 /**
  * Runs all queries of one page in one read-only transaction, in one round trip. Each query uses the extended protocol,
- * which takes only one statement. So a page cannot end the transaction and continue outside it. Only the first rows of
- * each result are fetched.
+ * which takes only one statement. So a page cannot end the transaction and run statements after it. Only the first rows
+ * of each result are fetched.
  */
 class PageQueries implements Submittable {
   private readonly steps: Step[];
@@ -113,7 +112,7 @@ const idleMs = 10_000;
 
 /** A session of a release's pages, for one page at a time. */
 export interface PageSession {
-  /** The session's number at the server. */
+  /** The session's number at the server: the backend's pid in Postgres, the thread id in MariaDB. */
   readonly number: number;
   hasOverflowed(): boolean;
   /** Limits the bytes that are received from now on. Beyond the limit the connection is closed. */
@@ -132,8 +131,8 @@ export interface PageSessions {
 }
 
 /**
- * `onOpen` is called with the number of each session. The driver of MariaDB is loaded only for a site that has one,
- * because a process of each site runs this.
+ * Opens a pool of sessions. `onOpen` is called with the number of each new session. MariaDB's driver is imported only
+ * for a site with a MariaDB, because every site has its own process that runs this code.
  */
 export async function openPageSessions(url: string, onOpen: (number: number) => void): Promise<PageSessions> {
   if (!url.startsWith('mysql:')) return new PostgresSessions(url, onOpen);
@@ -141,7 +140,9 @@ export async function openPageSessions(url: string, onOpen: (number: number) => 
   return new MariadbSessions(driver, url, onOpen);
 }
 
-/** A socket that counts the bytes it receives, so that a value of a gigabyte never gets into memory. */
+/**
+ * A socket that closes when it receives more bytes than it may, so that a value of a gigabyte never gets into memory.
+ */
 class CountedSocket extends Socket {
   private left = Number.POSITIVE_INFINITY;
   hasOverflowed = false;
@@ -168,7 +169,7 @@ class CountedClient extends pg.Client {
     const socket = new CountedSocket();
     super({ ...(typeof config === 'object' ? config : {}), stream: () => socket });
     this.socket = socket;
-    // The error needs no handling here, because the waiting query gets it too.
+    // The error is ignored here, because the query that waits gets it too.
     this.on('error', () => undefined);
   }
 
@@ -190,7 +191,7 @@ class PostgresSessions implements PageSessions {
       application_name: 'site pages',
       Client: CountedClient,
     });
-    // An idle connection that breaks is replaced for the next page.
+    // An idle connection may break. The pool opens another one for the next page.
     this.pool.on('error', () => undefined);
     this.pool.on('connect', (client) => {
       if (client instanceof CountedClient) onOpen(client.backendPid);
@@ -276,8 +277,8 @@ function socketOf({ connection }: PoolConnection): CountedSocket {
 }
 
 /**
- * Each query is one statement, with limits that the statement cannot lift. Everything that a page leaves in the session
- * is cleared afterwards.
+ * Runs each query as one statement in one transaction, with limits that the statement cannot lift. The reset clears
+ * everything that a page has left in the session.
  */
 async function runInMariadb(connection: PoolConnection, queries: readonly string[]): Promise<QueryRows[]> {
   const limits = `SET STATEMENT max_statement_time = ${pageStatementMs / 1000}, sql_select_limit = ${pageRowsMax} FOR`;

@@ -1,7 +1,9 @@
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 
-/** A message of the host or of the child: the number of its request, a JSON value, and perhaps bytes. */
+/**
+ * A message between the site agent and its content child: the number of its question, a JSON value, and perhaps bytes.
+ */
 export interface Frame {
   id: number;
   value: unknown;
@@ -33,7 +35,7 @@ export function sendFrame(way: Duplex, frame: Buffer): void {
   way.write(frame);
 }
 
-/** Assembles frames from the pieces of a stream. Throws for a frame that neither side would send. */
+/** Assembles frames from the pieces of a stream. Throws for a frame that is too long or whose JSON is invalid. */
 export class FrameReader {
   private pieces: Buffer[] = [];
   private held = 0;
@@ -74,8 +76,8 @@ const forwardedSchema = z.object({
 export type Forwarded = z.infer<typeof forwardedSchema>;
 
 /**
- * A question of the host to the child that has a release's files. A visit is one question about the restart files and
- * the file at the path, because each question costs a turn of two processes.
+ * A question of the site agent to the child that has a release's files. Each question costs a turn of two processes. So
+ * a visit is one question, about the restart files and the file at the path together.
  */
 export const questionSchema = z.discriminatedUnion('ask', [
   z.object({
@@ -90,11 +92,11 @@ export const questionSchema = z.discriminatedUnion('ask', [
      * just been removed.
      */
     app_runs: z.boolean(),
-    /** Whether a page with queries may be rendered. If not, the answer for such a page is `page_waits`. */
+    /** Whether a page with queries may be rendered. If not, the answer to a visit of such a page is `page_waits`. */
     may_render: z.boolean(),
     /**
-     * The request for the application, if no file answers it. The running process answers it at once, unless the
-     * application's restart file asks for a fresh process.
+     * The request that the application gets if no file answers it. The child forwards it at once to the running
+     * process, unless the restart files ask for a fresh process. Null if the child must not forward.
      */
     forward: z.object({ request: forwardedSchema, restart_seconds: z.number() }).nullable(),
   }),
@@ -106,7 +108,7 @@ export const questionSchema = z.discriminatedUnion('ask', [
 ]);
 export type Question = z.infer<typeof questionSchema>;
 
-/** A later message of the host about a forwarded request, by the number of its question. */
+/** A later message of the site agent about a forwarded request. Its frame has the number of the question. */
 export const hostSaysSchema = z.object({
   /**
    * `more`: send another piece of the answer. `body`: a piece of the request's body, which `want` asked for.
@@ -129,7 +131,10 @@ export const childSaysSchema = z.discriminatedUnion('say', [
   }),
   /** Asks for another piece of the request's body. */
   z.object({ say: z.literal('want') }),
-  /** Asks for a connection to the application. The host sends the connection with the number of the question. */
+  /**
+   * Asks for a connection to the application. The site agent sends it over the IPC channel, with the number of the
+   * question.
+   */
   z.object({ say: z.literal('connect') }),
   /** Reports that no part of an answer came. */
   z.object({ say: z.literal('failed'), reason: z.string() }),
@@ -139,12 +144,12 @@ export type ChildSays = z.infer<typeof childSaysSchema>;
 /** Whether a message is about a forwarded request, not a question or its answer. */
 export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
 
-/** Accompanies a connection to the application, and holds the number of the question that asked for it. */
+/** Comes with a connection to the application. `id` is the number of the question that asked for the connection. */
 export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
   kind: z.literal('file'),
-  /** The handle to ask for more of the file; null if the answer's body is the whole file. */
+  /** The handle by which more of the file is requested. Null if the answer's body is the whole file. */
   handle: z.int().nullable(),
   size: z.int(),
   /** Nanoseconds, in base 36. */
@@ -177,8 +182,8 @@ export const touchedSchema = z.object({ seconds: z.number().nullable() });
 /** The message that replaces an answer if the question has failed. */
 export const failureSchema = z.object({ failure: z.string() });
 /**
- * Reports a session that the child has opened. The message answers no question. The host ends the session when it ends
- * the child, or at once if `is_overrun`.
+ * Reports a database session that the child has opened. It answers no question. The site agent ends the session at once
+ * if `is_overrun`, and otherwise when the child ends in the middle of its work.
  */
 export const sessionSchema = z.object({ backend_pid: z.int(), is_overrun: z.boolean() });
 

@@ -14,7 +14,7 @@ type PagePart =
   | { kind: 'each'; sql: string; row: RowPart[]; none: string };
 type RowPart = { kind: 'html'; html: string } | { kind: 'column'; name: string };
 
-/** An error in a page; the message is for the site's owner, in the log. */
+/** An error in a page. Its message goes to the site agent's log, and not to the visitor. */
 class PageError extends Error {
   override readonly name = 'PageError';
 }
@@ -41,8 +41,8 @@ function checkSql(sql: string): string {
 }
 
 /**
- * Yields the instructions of a page, in order. Stops at the first instruction without an end, so that a page with a
- * thousand beginnings and no end is read only once.
+ * Yields the instructions of a page, in order. Stops at the first instruction without an end. Otherwise a page with a
+ * thousand beginnings and no end would be searched a thousand times.
  */
 function* instructionsOf(page: string): Generator<{ name: string; sql: string; start: number; end: number }> {
   opening.lastIndex = 0;
@@ -90,14 +90,14 @@ export const escapeHtml = (text: string): string =>
 
 const pageMs = 8_000;
 /**
- * Limit for the bytes that all queries of one page may return, and for the size of the page. Nothing is read beyond the
- * limit.
+ * Limit for the bytes that all queries of one page may return, and for the size of the rendered page. No result is read
+ * beyond the limit.
  */
 const bytesMax = 8 * 2 ** 20;
 
 /**
- * Errors of Postgres and of MariaDB for a server that starts, stops, is away or is full. The same page may succeed a
- * moment later.
+ * Errors of Postgres and of MariaDB for a server that starts, stops, cannot be reached or has no connection left. The
+ * same page may succeed a moment later.
  */
 const unavailableCodes = new RegExp(
   '^(?:57P0[123]|53300|08...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|PROTOCOL_CONNECTION_LOST|' +
@@ -106,12 +106,12 @@ const unavailableCodes = new RegExp(
 );
 const unavailableTexts = /Connection terminated|Connection lost|timeout exceeded when trying to connect/;
 
-/** Tells the host about the child's sessions. */
+/** Reports the child's database sessions to the site agent. */
 export interface SessionEvents {
   onOpen(number: number): void;
   /**
-   * Reports a session for which nobody waits any more. Its statement may run without limits, and only a superuser can
-   * end it.
+   * Reports a session for which nobody waits any more. Its statement may have lifted its time limit, and only a
+   * superuser can end it.
    */
   onOverrun(number: number): void;
 }
@@ -169,7 +169,7 @@ export class PageRenderer {
   }
 }
 
-/** Each part that is not HTML has one result, in the same order. */
+/** Renders the parts. `results` has one result for each part that is not HTML, in the same order. */
 function renderAll(parts: PagePart[], results: readonly QueryRows[]): string {
   let taken = 0;
   const render = (part: PagePart): string => {

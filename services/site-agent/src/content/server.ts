@@ -1,9 +1,9 @@
 /**
- * The child that has one release's files. It runs in the site's box and under the site's account. It follows the
- * customer's paths, reads the customer's pages, runs their queries and speaks to the customer's application. A failure
- * costs only this child. The child can reach only what belongs to the site. Usage: `node server.js ROOT`, with
- * descriptor 3 as the channel to the host, and PAGES_DATABASE_URL. It ends when the host closes the channel. Over
- * Node's own IPC channel the host hands over connections to the application.
+ * The content child: a process that reads the files of one release. It runs in the site's box and under the site's
+ * account. It follows the customer's paths, reads the customer's pages, runs their queries and speaks to the customer's
+ * application. It can reach only what belongs to the site, and its failure harms nothing else. Usage: `node server.js
+ * ROOT`, with PAGES_DATABASE_URL. Descriptor 3 is the channel to the site agent. The child ends when the agent closes
+ * the channel. Connections to the application come over Node's own IPC channel.
  */
 import {
   type BigIntStats,
@@ -39,7 +39,7 @@ import {
 } from './protocol';
 import { isTemplate, PageRenderer } from './render-page';
 
-/** The size of the largest template. Larger files are data, and are streamed. */
+/** The size in bytes of the largest template. A larger file is sent as it is, in pieces. */
 const pageBytesMax = 1_048_576n;
 /** The file that makes a release an application. */
 const appEntry = 'app.js';
@@ -62,7 +62,7 @@ class ContentServer {
     this.apps = apps;
   }
 
-  /** Null if the application answers. */
+  /** Resolves with null if the application answers. */
   async answer(id: number, question: Question): Promise<Answer | null> {
     switch (question.ask) {
       case 'visit':
@@ -170,8 +170,8 @@ type Resolved =
 const none: Resolved = { kind: 'none' };
 
 /**
- * The names in a request's path; null for a path that no site has: not decodable, `..`, hidden, or with characters that
- * only attackers send.
+ * Splits a request's path into names. Returns null for a path that no file has: one that cannot be decoded, has `..` or
+ * a hidden name, or has characters that only attackers send.
  */
 function segmentsOf(pathname: string): string[] | null {
   let decoded: string;
@@ -191,17 +191,17 @@ function segmentsOf(pathname: string): string[] | null {
 const isWithin = (root: string, file: string): boolean => file === root || file.startsWith(`${root}${path.sep}`);
 
 /**
- * The real path of an open file. On Linux the kernel gives the path of the file itself, even if something else is at
- * the path by now. Elsewhere the path is resolved again.
+ * Returns the real path of an open file. On Linux the kernel knows the path of the open file itself, even if the path
+ * now leads to another file. Elsewhere the path is resolved again.
  */
 function placeOf(fd: number, file: string): string {
   return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${fd}`) : realpathSync.native(file);
 }
 
 /**
- * Finds and opens the file for a path below `root` (a real path). Links are followed only within the same release; any
- * other target counts as missing. The caller closes the descriptor. The calls are synchronous, because each takes a few
- * microseconds on a local disk, ten times less than through Node's threads. A slow disk delays only this site's
+ * Finds and opens the file for a path below `root`, which must be a real path. Links are followed only within the same
+ * release; any other target counts as missing. The caller closes the descriptor. The calls are synchronous: each takes
+ * a few microseconds on a local disk, a tenth of the time through Node's threads. A slow disk delays only this site's
  * process.
  */
 function resolveFile(root: string, pathname: string): Resolved {
@@ -235,13 +235,12 @@ function openFile(root: string, file: string): Resolved {
   return none;
 }
 
-/** The folder of the restart files. */
 const tmpFolderOf = (filesDir: string): string => path.join(filesDir, 'tmp');
 const restartFileOf = (filesDir: string): string => path.join(tmpFolderOf(filesDir), 'restart.txt');
 
 /**
- * The mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. A process that was
- * started with another value must be restarted.
+ * Returns the mtime of tmp/restart.txt in whole seconds, as Passenger compares it, or 0 without the file. A process
+ * that was started with another value must be replaced.
  */
 function readRestartSeconds(filesDir: string): number {
   try {
@@ -252,22 +251,20 @@ function readRestartSeconds(filesDir: string): number {
   }
 }
 
-/** Whether `always_restart.txt` exists. While it does, each request gets a fresh process, as with Passenger. */
+/**
+ * Tells whether tmp/always_restart.txt exists. While it exists, each request gets a fresh process, as with Passenger.
+ */
 const restartsAlways = (filesDir: string): boolean =>
   existsSync(path.join(tmpFolderOf(filesDir), 'always_restart.txt'));
 
-/**
- * O_NONBLOCK keeps `open` from waiting for a FIFO's reader. The reader may never come, and everybody who needs this
- * process would wait too.
- */
+/** O_NONBLOCK keeps `open` from waiting for a FIFO's reader, which may never come. */
 const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM'];
 
 /**
- * Gives tmp/restart.txt a later mtime, because a change of the mtime restarts the application. Resolves with the new
- * mtime in seconds. Resolves with null if the customer's `tmp` is no ordinary folder, or the file is no ordinary file,
- * or one of them does not let the site write. The child has only the site's rights, so a link leads only to files that
- * the site may write.
+ * Gives tmp/restart.txt a later mtime, because a changed mtime restarts the application. Resolves with the new mtime in
+ * seconds. Resolves with null if `tmp` is no ordinary folder, if the file is no ordinary file, or if the site may not
+ * write them. The child has only the site's rights, so a link leads only to files that the site may write.
  */
 async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
   try {
@@ -284,13 +281,12 @@ async function touch(filesDir: string, nowMs: number): Promise<number | null> {
   });
   const folder = await open(tmpFolderOf(filesDir), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
-    // The folder's descriptor is used where the platform allows it, because the folder may be replaced by a link
-    // meanwhile.
+    // On Linux the folder is used by its descriptor, because a link may replace the folder meanwhile.
     const held = process.platform === 'linux' ? `/proc/self/fd/${folder.fd}` : tmpFolderOf(filesDir);
     const file = await open(path.join(held, 'restart.txt'), writeFlags, 0o644);
     try {
       const found = await file.stat();
-      // A file with a second name is refused, because the file would be touched under that name as well.
+      // A file with a second name is refused, because the touch would also change the file under that name.
       if (!found.isFile() || found.nlink !== 1) return null;
       const before = Math.floor(found.mtimeMs / 1_000);
       const seconds = Math.max(Math.floor(nowMs / 1_000), before + 1);

@@ -13,8 +13,8 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { SitesCluster } from './sites-cluster';
 
 /**
- * In a box without its own network, an application can reach every port of the machine. These tests assume that it
- * knows the names of all roles.
+ * These tests run without networks of the applications' own, so an application reaches every port of the machine. They
+ * assume that the application knows the names of all roles.
  */
 const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
 jest.mock('@drydock/process', () => ({
@@ -60,7 +60,7 @@ interface Login {
 
 /**
  * The source of a function that reads Postgres' first answer to a login: the code of a refusal, or the request for a
- * password. It runs in this process and in app.js.
+ * password. The test runs it inside app.js.
  */
 const firstWord = `({ port, user, database }) => new Promise((resolve) => {
   const body = Buffer.from('user\\0' + user + '\\0database\\0' + database + '\\0\\0');

@@ -5,7 +5,7 @@ const leavingMax = 10;
 
 /**
  * Shares the cluster's connections between sites, by max-min fairness: a site gets what it asks for, up to twenty. When
- * all connections are taken, a site with fewer connections gets one of the site with the most. So greedy sites cannot
+ * all connections are taken, a site with fewer connections gets one from the site with the most. So greedy sites cannot
  * keep another site out, whatever limits their roles have.
  */
 export class ConnectionBudget {
@@ -20,8 +20,9 @@ export class ConnectionBudget {
   }
 
   /**
-   * Takes a place for one more session. Null if the site has its share already. The returned function gives the place
-   * back; the caller calls it once the backend has ended. `end` is called when another site needs the place more.
+   * Takes a place for one more session. Returns null if the site has its share already, or if too many displaced
+   * sessions are still ending. The returned function gives the place back; the caller calls it once the backend has
+   * ended. `end` is called when another site needs the place more.
    */
   take(siteId: string, end: () => void): (() => void) | null {
     const mine = this.held.get(siteId)?.length ?? 0;
@@ -50,7 +51,7 @@ export class ConnectionBudget {
     return true;
   }
 
-  /** Does nothing if the place was taken away before. */
+  /** Gives the place back. A displaced session has no place any more, so only its entry in `leaving` goes. */
   private giveBack(siteId: string, end: () => void): void {
     this.leaving.delete(end);
     const sessions = this.held.get(siteId) ?? [];

@@ -16,8 +16,8 @@ import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-d
 export const endpointDatabase = 'site';
 const cancelMs = 10_000;
 /**
- * The most sessions of the site that have not logged in yet. A site has equally many places, so that a client may open
- * all its sessions at once.
+ * The most sessions of the site that have not logged in yet. The number equals that of all sessions that a site may
+ * have, so that a client can open all of them at once.
  */
 const newcomersMax = 20;
 
@@ -26,9 +26,9 @@ type Cancel = Extract<FirstPacket, { kind: 'cancel' }>;
 type Greeting = Startup | Cancel;
 
 /**
- * The one address of a site's database. It replaces the database's name in the client's first packet by the name of the
- * live release's database, and from then on only passes bytes on. Clients prove their passwords to Postgres itself
- * (SCRAM), and cancels are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own
+ * The one address of a site's database. In the client's first packet it replaces the name of the database by the name
+ * of the live release's database. From then on it only passes bytes on. Clients prove their passwords to Postgres
+ * itself (SCRAM). Cancels are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own
  * application do not wait, because the freeze waits for the application's last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
@@ -39,7 +39,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
   private readonly newcomers = new Newcomers(newcomersMax);
   /**
    * Postgres makes a process for each session and each cancel request. A new process does not have its organisation's
-   * priority yet. So a site starts only one process at a time.
+   * priority yet. So a site starts only one session and one cancel at a time.
    */
   private readonly starts = new SerialQueue();
   private readonly cancels = new SerialQueue();
@@ -176,9 +176,9 @@ export class DatabaseEndpoint implements SiteEndpoint {
 }
 
 /**
- * Whether the session might delay its own start with `post_auth_delay`. A delayed session would sleep for half an hour,
- * even after its client has gone, and hold a connection that no budget counts. Anything in `options` that is not a
- * setting also counts as a delay.
+ * Tells whether the session might delay its own start with `post_auth_delay`. It could then sleep for half an hour,
+ * even after its client has gone, and hold a connection that no budget counts. Text in `options` that is no setting
+ * also counts as a delay.
  */
 function startsLate(parameters: Map<string, string>): boolean {
   const words = (parameters.get('options') ?? '').match(/(?:\\[\s\S]|[^ \t\n\v\f\r])+/g) ?? [];

@@ -12,35 +12,32 @@ import type { ReleaseDatabase, ServerAddress } from './release-database';
 
 const headBytes = 5;
 /**
- * The bytes that are read of a message: its type, its length, and four bytes with the kind of authentication or the
- * number of the session.
+ * How many bytes of a message are read: its type, its length, and four bytes that may be the kind of authentication or
+ * the number of the session.
  */
 const toldBytes = headBytes + 4;
 const authentication = 'R'.charCodeAt(0);
 const backendKey = 'K'.charCodeAt(0);
 
-/** The reason why a session is refused at its start. */
 export type Refusal = 'full' | 'down';
 const refusals: Record<Refusal, [sqlState: string, message: string]> = {
   full: ['53300', 'too many connections for this site'],
   down: ['57P03', 'the database does not start'],
 };
 
-/** Reads the start of a session on a server, and keeps only the fields below. */
+/** Reads the start of a session on a server. Nothing of it is kept except the fields below. */
 export interface SessionStart {
-  /** Whether the client has authenticated. */
   readonly isAuthenticated: boolean;
   /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;
   push(chunk: Buffer): void;
-  /** The message that the client gets instead of the server's last message. */
+  /** Returns the message that the client gets in place of the server's last one. */
   refuse(why: Refusal): Buffer;
 }
 
-/** Reads the start of a Postgres session. */
 export class PostgresStart implements SessionStart {
   isAuthenticated = false;
-  /** The server's number for the session. It is in the last message that is read. */
+  /** The server's number for the session. Nothing is read after the message that has it. */
   number: number | null = null;
   private head: Buffer = Buffer.alloc(0);
   /** The number of bytes that are still missing from the current message. */
@@ -75,16 +72,15 @@ export class PostgresStart implements SessionStart {
 
 /** How long a session may wait until the sessions that came before it have started. */
 const waitingMs = 10_000;
-/** How long a client may take to authenticate. */
 const authenticationMs = 3_000;
 /**
- * Milliseconds that a backend has to end by itself after its client has gone. Then the host ends the backend, and
- * repeats the attempt at this interval until the backend is gone.
+ * Milliseconds that a backend has to end by itself after its client has gone. Then the site agent ends the backend, and
+ * tries again at this interval until the backend is gone.
  */
 const graceMs = 1_000;
 /** The most that a client may send before it has authenticated. The server itself would keep up to 16 MB in memory. */
 const loginBytesMax = 128 * 1024;
-/** Milliseconds in which a client may still read the last message. Then its socket is closed. */
+/** Milliseconds that a client gets to read the last message before its socket is closed. */
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
@@ -92,11 +88,15 @@ export interface EndpointSessionOptions {
   beginning: SessionStart;
   /** The client's first message to the server; empty if the server speaks first. */
   startup: Buffer;
-  /** The sessions that have not logged in: the site's sessions by client address, and all sites' sessions by site. */
+  /**
+   * The places for sessions that have not logged in: the site's own places, by client address, and the server's places,
+   * by site.
+   */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
   /**
-   * The queue in which the site's sessions start, one at a time. Null for a server that makes no process for a session.
+   * The queue in which the site's sessions start, one at a time. Null for a server that starts no process for a
+   * session.
    */
   starts: SerialQueue | null;
   onAuthenticated: () => void;
@@ -104,7 +104,7 @@ export interface EndpointSessionOptions {
 }
 
 /**
- * A session through the endpoint. It is a newcomer until the server has let it in, and then takes one of the site's
+ * A session through the endpoint. Until the server has let it in, it is a newcomer. Then it takes one of the site's
  * places. It gives the place back when the backend closes its socket, because the backend may outlive the client.
  */
 export class EndpointSession {
@@ -128,7 +128,7 @@ export class EndpointSession {
     };
   }
 
-  /** `onOver` is called when the backend has ended. */
+  /** `onOver` is called when the connection to the server has ended, or was never made. */
   start(onOver: () => void): void {
     const { client, upstream } = this;
     upstream.on('error', () => undefined);
@@ -178,15 +178,14 @@ export class EndpointSession {
     return this.options.database.address;
   }
 
-  /** The server's number for the session; null until the server has sent it. */
   get number(): number | null {
     return this.options.beginning.number;
   }
 
   /**
-   * Ends the session at once. After the login, a second session of this host ends the backend. Before the login, the
-   * server is waiting for the client and notices the closed socket by itself. So a stranger who connects again and
-   * again causes no session of this host.
+   * Ends the session without waiting for its statement. After the login, the site agent ends the backend through a
+   * session of its own. Before the login, the server waits for the client and notices the closed socket by itself. So a
+   * stranger who connects again and again causes no session of the site agent.
    */
   end(): void {
     this.client.destroy();
@@ -200,8 +199,8 @@ export class EndpointSession {
   }
 
   /**
-   * Passes the server's bytes on, and reads them until the server has sent the session's number. Bytes for a client
-   * that has gone are dropped.
+   * Passes the server's bytes on to the client. `beginning` reads them too, until it knows all that it needs. Bytes for
+   * a client that has gone are dropped.
    */
   private readonly passOn = (chunk: Buffer, next: () => void): void => {
     const { client } = this;
@@ -218,7 +217,7 @@ export class EndpointSession {
   };
 
   private takePlace(): boolean {
-    // A session whose client has gone gets no place, because it soon ends.
+    // A session whose client has gone takes no place and is not refused, because it soon ends.
     if (this.client.destroyed) return true;
     this.leaveNewcomers();
     this.giveBack = this.options.database.takePlace(() => this.end());
@@ -227,8 +226,9 @@ export class EndpointSession {
   }
 
   /**
-   * Ends the backend after the client has gone. The backend itself notices only when it reads again, and may first work
-   * on an endless statement. A backend whose number is not known yet waits for its client, and ends with the socket.
+   * Ends the backend after the client has gone. By itself, the backend notices only when it reads again, and before
+   * that it may work on an endless statement. A backend whose number is not known yet waits for its client, so it ends
+   * with the socket.
    */
   private leave(): void {
     const { upstream } = this;

@@ -62,7 +62,7 @@ interface Relation {
 const relationsSql = `select n.nspname as schema, c.relname as name, c.relkind = 'r' as "isTable" from pg_catalog.pg_class c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname ~ '^h[0-9]' and c.relkind in ('r', 'p', 'v', 'm', 'S')`;
 
-/** Returns the customer's login, which overrides the customer's own session settings. */
+/** Returns the customer's login with options that override the session settings that the customer has stored. */
 const asOwner = ({ database_url: connectionString }: Filled) => ({
   connectionString,
   options:
@@ -102,7 +102,10 @@ async function writePages(site: FilledSite): Promise<string[]> {
   return names;
 }
 
-/** Expects that no page, file or trap of the site contains a canary. */
+/**
+ * Expects that no page and no trap of the site has read a canary, that no canary was harmed, and that the neighbour is
+ * served.
+ */
 async function expectNoHarm(site: FilledSite, pages: readonly string[]): Promise<void> {
   for (const page of pages) {
     const text = await readPage(new URL(page, site.url).href);
@@ -115,7 +118,6 @@ async function expectNoHarm(site: FilledSite, pages: readonly string[]): Promise
   expect(await readPage(neighbour.url)).toBe('file=1 row=1');
 }
 
-/** Stages a new release and switches to it, as a restore does. */
 async function restore(site: FilledSite, archive: TestArchive, fence: number): Promise<FilledSite> {
   const { site_id: siteId } = site;
   await stageSite(host, siteId, archive, { releaseId: 'copy', fence });

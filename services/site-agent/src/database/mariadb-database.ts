@@ -20,7 +20,10 @@ import { WokenServer } from './woken-server';
 
 /** The only database of a release's server. */
 export const mariadbDatabase = 'site';
-/** The customer's account in the database. Its host is `localhost`, because clients come by the server's socket. */
+/**
+ * The customer's account in the database. Its host is `localhost`, because the site agent connects clients to the
+ * server's socket.
+ */
 export const siteAccount = 'site';
 /** The account of a release's pages. Its name has the platform's prefix, so that no dump contains it. */
 export const pagesAccount = 'drydock_pages';
@@ -28,12 +31,13 @@ const [site, pages] = [`${siteAccount}@localhost`, `${pagesAccount}@localhost`];
 const everything = `${mariadbDatabase}.*`;
 
 /**
- * Finds the site's sessions. A session that changes its account is shown under the name that its client claims. If the
- * change fails, the session keeps the rights that it had at its start.
+ * The condition for the site's sessions in the process list. A session that changes its account is listed under the
+ * name that its client claims, so every such session counts. If the change fails, the session keeps the rights that it
+ * had at its start.
  */
 const ofSite = `user = '${siteAccount}' OR command = 'Change user'`;
 
-/** The most connections of a server. The endpoint opens fewer sessions, and the rest is for this host. */
+/** The most connections of a server. The endpoint opens fewer sessions, so that some are left for the site agent. */
 const connectionsMax = 200;
 const placesMax = 25;
 const newcomersMax = 20;
@@ -43,8 +47,9 @@ const sessionsBytes = 512 * 2 ** 20;
 /** The longest query of a page, in seconds. */
 const pageSeconds = 2;
 /**
- * Rights with which a site can fill the disk. A full site keeps SELECT, DELETE, DROP and TRUNCATE. It also keeps EVENT,
- * because an event cannot be dropped without that right. Events do not run meanwhile.
+ * The rights with which a site can fill the disk. A full site loses them and keeps SELECT, DELETE and DROP, which also
+ * allows TRUNCATE. It keeps EVENT too, because an event cannot be dropped without that right. A full site's events do
+ * not run.
  */
 const fillingRights =
   'INSERT, UPDATE, CREATE, ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, CREATE VIEW, CREATE ROUTINE, TRIGGER';
@@ -55,7 +60,7 @@ export interface MariadbDatabaseOptions {
   /** The password of the site's account. */
   password: string;
   version: string;
-  /** The account that the servers of its site run under. */
+  /** The system account that the site's servers run under. */
   account: number;
   folder: string;
   onStart: (child: { process: { pid: number }; exited: Promise<unknown> }) => void;
@@ -65,12 +70,15 @@ export interface MariadbDatabaseOptions {
 
 type Admin = Awaited<ReturnType<typeof openAdmin>>;
 
-/** The MariaDB of a release: a server of its own, which starts at its first use and ends with this process. */
+/**
+ * The MariaDB of a release, on a server of its own. The server starts at its first use. It stops when nobody uses it,
+ * and at the latest with this process.
+ */
 export class MariadbDatabase implements ReleaseDatabase {
   readonly name: string;
   /**
-   * Different for each release and each start of this host. So a page of an old release cannot read the data of a newer
-   * release.
+   * Each release has another password, and so has each start of the site agent. So a page of an old release cannot read
+   * the data of a newer release.
    */
   readonly pagesPassword = randomBytes(24).toString('hex');
   readonly newcomers = new Newcomers(newcomersMax);
@@ -113,8 +121,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Makes this the release that visitors get. Only the events of the live release run. A server that is stopped and has
-   * no events stays stopped until its first visitor.
+   * Makes this the release that visitors get. Only the events of the live release run. A stopped server without events
+   * stays stopped until somebody uses it.
    */
   async serve(): Promise<void> {
     this.isServed = true;
@@ -201,7 +209,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.access();
   }
 
-  /** Ends the load. Makes the database if the dump had no database of this name, and unlocks the site's account. */
+  /** Ends the load. Makes the database `site` if the dump did not contain it, and unlocks the site's account. */
   async closeLoader(): Promise<void> {
     await this.asAdmin(async (admin) => {
       await this.giveAccount(admin);
@@ -216,7 +224,6 @@ export class MariadbDatabase implements ReleaseDatabase {
     this.options.onDropped();
   }
 
-  /** Stops the server if nobody has used it for a while. */
   stopIfUnused(nowMs: number): Promise<void> {
     return this.woken.stopIfUnused(nowMs);
   }
@@ -257,7 +264,10 @@ export class MariadbDatabase implements ReleaseDatabase {
     return { ...server, adminUrl: `mysql://root@localhost/?socketPath=${encodeURIComponent(server.socketPath)}` };
   }
 
-  /** Removes leftovers of an earlier process. For the live release, makes the pages' account and lets events run. */
+  /**
+   * Removes the leftover accounts of an earlier process. For the live release, also makes the pages' account and lets
+   * events run.
+   */
   private async prepare(server: MysqlServer): Promise<void> {
     this.server = server;
     await sweepTransferAccounts(server.admin, 'mariadb');
@@ -281,7 +291,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     await runEvents(admin, !(await isReadOnly(admin)));
   }
 
-  /** A server that is live and has events is in use even without any session. */
+  /** Tells whether nobody uses the server. The server of the live release is also in use while it has events. */
   private async isUnused(): Promise<boolean> {
     if (this.isLoading) return false;
     const others = "id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')";
@@ -293,8 +303,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Whether the database has events that run. The answer is kept in a file beside the data, so that the next start of
-   * this host need not start the server to find out.
+   * Tells whether the database has enabled events. The answer is kept in a file beside the data, so that the site agent
+   * knows it at its next start without starting the server.
    */
   private async noteEvents(admin: Admin): Promise<boolean> {
     // mysql.event is read, because information_schema would read the text of each event first.
@@ -310,8 +320,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Runs `work`, which ends sessions. If sessions hold all memory of the server, the server can run no statement of
-   * this host and is restarted.
+   * Runs `work`, which ends sessions. If the sessions hold all memory of the server, the server can run no statement of
+   * the site agent. The server is then restarted, which ends all sessions.
    */
   private async asAdminOrAfresh(work: (admin: Admin) => Promise<void>): Promise<void> {
     try {
@@ -348,7 +358,6 @@ const memoryCodes: ReadonlySet<string> = new Set([
   'ER_OUT_OF_SORTMEMORY',
 ]);
 
-/** Whether the server has no memory for a statement of this host. */
 function isOutOfMemory(error: unknown): boolean {
   return (
     memoryCodes.has(errorCodeOf(error)) ||
@@ -365,7 +374,7 @@ async function withAdmin<T>({ admin: login }: MysqlServer, work: (admin: Admin) 
   }
 }
 
-/** Whether the site's account has lost its rights to fill the disk. */
+/** Tells whether the site's account has lost the {@link fillingRights}. */
 async function isReadOnly(admin: Admin): Promise<boolean> {
   const sql = `SELECT 1 FROM mysql.db WHERE User = '${siteAccount}' AND Host = 'localhost' AND Insert_priv = 'N'`;
   return (await admin.texts(sql)).length > 0;
@@ -374,7 +383,7 @@ async function isReadOnly(admin: Admin): Promise<boolean> {
 const runEvents = (admin: Admin, mayRun: boolean): Promise<void> =>
   admin.run(`SET GLOBAL event_scheduler = ${mayRun ? 'ON' : 'OFF'}`);
 
-/** A session that has ended by itself is no error. */
+/** Ends the sessions that the condition `which` selects. A session that has ended by itself is no error. */
 async function endSessions(admin: Admin, which: string): Promise<void> {
   const rows = await admin.texts(`SELECT id FROM information_schema.processlist WHERE ${which}`);
   for (const [id] of rows)

@@ -14,7 +14,6 @@ import type { DatabasePlace, EndpointOptions, EndpointPlace, ReleaseDatabase, Si
 export interface MariadbDatabasesOptions {
   sitesDir: string;
   accounts: Accounts;
-  /** Called for each server that starts. */
   onStart: (child: { process: { pid: number }; exited: Promise<unknown> }, siteId: string) => void;
   log: Log;
 }
@@ -22,8 +21,8 @@ export interface MariadbDatabasesOptions {
 type Settled = NonNullable<SiteRecord['mariadb']>;
 
 /**
- * A MariaDB server for each release. All sessions of a server share its locks, memory and connections, so each release
- * has a server of its own. A dump contains everything that the server has. The database has the same name in every
+ * Runs a MariaDB server for each release. Sessions of one server share its locks, memory and connections, and a dump
+ * contains everything that the server has, so releases do not share a server. The database has the same name in every
  * release, because a customer's views and routines contain the name.
  */
 export class MariadbDatabases implements SiteDatabases {

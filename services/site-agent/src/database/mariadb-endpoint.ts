@@ -8,19 +8,22 @@ import { EndpointSession, type Refusal, type SessionStart } from './endpoint-ses
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 
 /**
- * The most sessions of the site that have not logged in yet. A site has equally many places, so that a client may open
- * all its sessions at once.
+ * The most sessions of the site that have not logged in yet. The number equals that of all sessions that a site may
+ * have, so that a client can open all of them at once.
  */
 const newcomersMax = 20;
-/** Limit for sessions of the server, including those that are ending. The server accepts more, for the host itself. */
+/**
+ * Limit for the site's sessions, including those that are ending. The server accepts more, so that the site agent
+ * always gets a session.
+ */
 const sessionsMax = 150;
 const notAvailable = 1053;
 const diskFull = 1021;
 
 /**
- * The one address of a site's MariaDB. The server sends the first message. So the endpoint connects a client to the
- * live release's server once the gate is open, before the client has sent anything. From then on the endpoint only
- * passes bytes on. An application comes by its own network, and gets the server of its own release.
+ * The one address of a site's MariaDB. In this protocol the server sends the first message. So the endpoint connects a
+ * client to the live release's server as soon as the gate is open, and from then on only passes bytes on. An
+ * application comes through its own network, and gets the server of its own release.
  */
 export class MariadbEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -28,12 +31,11 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
   private readonly doors = new Map<ReleaseDatabase, Server>();
-  /** The database of each client that comes by an application's own network or by a door of pages. */
-  private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
   /**
-   * Clients for whom the server has no place yet, in the order of their arrival. A newer client that got a place first
-   * would soon lose it to an older client.
+   * The database of each client that comes through an application's own network or through a door (a socket for pages).
    */
+  private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
+  /** Clients that wait until the site has fewer sessions, in the order of their arrival. */
   private readonly waiting = new Map<Socket, () => void>();
   sessionsBegun = 0;
 
@@ -74,7 +76,7 @@ export class MariadbEndpoint implements SiteEndpoint {
     if (uid !== null) await chown(folder, uid, uid);
     const file = path.join(folder, 'pages.sock');
     await once(door.listen(file), 'listening');
-    // The socket may be open to all accounts, because only the site's account can enter the folder.
+    // All accounts may use the socket, but only the site's account can enter its folder.
     await chmod(file, 0o666);
     this.doors.set(database, door);
     return file;
@@ -169,8 +171,8 @@ const refusals: Record<Refusal, [code: number, message: string, sqlState: string
 };
 
 /**
- * Reads the start of a MariaDB session without TLS: the server's greeting has the session's number, and an OK packet
- * lets the client in.
+ * Reads the start of a MariaDB session without TLS. The server's greeting has the session's number. An OK packet lets
+ * the client in.
  */
 class MariadbStart implements SessionStart {
   isAuthenticated = false;
@@ -190,7 +192,7 @@ class MariadbStart implements SessionStart {
     }
   }
 
-  /** The message that replaces the last packet that was read. */
+  /** Returns a message that the client gets in place of the last packet that was read. */
   refuse(why: Refusal): Buffer {
     const [code, message, sqlState] = refusals[why];
     return this.number === null
@@ -198,7 +200,10 @@ class MariadbStart implements SessionStart {
       : writeMysqlError(code, message, { sequence: this.sequence, sqlState });
   }
 
-  /** The bytes to read of the current packet: all of the greeting, and only the type of a later packet. */
+  /**
+   * How many bytes of the current packet are read: its header, and then the whole greeting, or only the first byte of a
+   * later packet.
+   */
   private get headBytes(): number {
     if (this.head.length < packetHeadBytes || this.number !== null) return packetHeadBytes + 1;
     return packetHeadBytes + Math.min(this.lengthOfPacket, greetingBytesMax);

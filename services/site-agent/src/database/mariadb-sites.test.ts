@@ -189,7 +189,7 @@ const suite = (): void => {
     // A login is repeated, because it may take more than three seconds on a busy machine and is then refused.
     await until(isAnswered, { what: 'an answer beside them' });
     for (const socket of silent) socket.destroy();
-    // The 300 clients caused a session each. Ending 280 of them caused no session of the host.
+    // The 300 clients caused a session each. Ending 280 of them caused no session of the site agent.
     expect((await sessionsSoFar()) - before).toBeLessThan(400);
     const held: Connection[] = [];
     const fill = async (): Promise<unknown> => {

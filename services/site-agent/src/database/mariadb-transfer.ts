@@ -14,7 +14,9 @@ export const transfer: SiteTransfer = {
     return dumpDatabase({ admin: login, flavour: engine, release, signal });
   },
 
-  /** Empties the server first, because a new server already has the database and the account that the dump contains. */
+  /**
+   * Empties the server first. A new server already has the database and the account, and the dump contains them too.
+   */
   async load(database, entries, signal) {
     if (database.engine !== 'mariadb') throw new Error('the database is not of MariaDB');
     const { login, engine } = database;

@@ -1,5 +1,5 @@
 /**
- * Two organisations on one host have a cluster each. The first does everything with which a session can harm all
+ * Two organisations have a cluster each on one machine. The first does everything with which a session can harm all
  * sessions of its server.
  *
  * @tier long
@@ -249,7 +249,6 @@ describe('an installation with one Postgres for all sites', () => {
   });
 });
 
-/** Returns the data folder of a cluster. */
 async function dataDirOf(cluster: string): Promise<string> {
   const where = path.join(cluster, 'where.txt');
   const home = existsSync(where) ? readFileSync(where, 'utf8').trim() : await realpath(cluster);

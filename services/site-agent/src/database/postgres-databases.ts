@@ -18,7 +18,10 @@ import type {
 import type { SitesCluster } from './sites-cluster';
 import type { SitesClusters } from './sites-clusters';
 
-/** Databases in clusters of Postgres: one cluster for each organisation, and a shared one if the operator has one. */
+/**
+ * Keeps databases in clusters of Postgres: one cluster for each organisation, and a shared one if the operator has
+ * configured it.
+ */
 export class PostgresDatabases implements SiteDatabases {
   private readonly clusters: SitesClusters;
 
@@ -26,7 +29,10 @@ export class PostgresDatabases implements SiteDatabases {
     this.clusters = clusters;
   }
 
-  /** The cluster stays the same if the site changes its organisation, because the site's role is in that cluster. */
+  /**
+   * Records the cluster of a site that has none yet. The cluster stays the same if the site's organisation changes,
+   * because the site's role is in that cluster.
+   */
   completeRecord(record: SiteRecord, organisation: string): SiteRecord {
     const cluster = record.cluster ?? this.clusters.nameFor(organisation);
     return cluster === record.cluster ? record : { ...record, cluster };
@@ -69,13 +75,12 @@ export class PostgresDatabases implements SiteDatabases {
     return `postgresql://${role}:${password}@${host}:${port}/${database?.name ?? endpointDatabase}`;
   }
 
-  /** The database's name in the URL determines the release, so the pages need no socket of their own. */
+  /** Pages need no socket of their own, because the name of the database in the URL already determines the release. */
   pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase): string {
     return this.urlOf(record, at, database);
   }
 }
 
-/** A release's database in a cluster of Postgres. */
 class PostgresDatabase implements ReleaseDatabase {
   readonly worksAlone = false;
   readonly name: string;
@@ -161,7 +166,7 @@ class PostgresDatabase implements ReleaseDatabase {
 
 /**
  * Probes with a session whose settings the site cannot change. With the site's own `search_path`, a function of the
- * site might run in place of the server's function. The answer could be as large as the server's memory, and this
+ * site might run in place of the server's function. It could return as much as fits into the server's memory, and this
  * process would have to hold it. Never throws.
  */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
@@ -181,5 +186,5 @@ export async function probePostgres(url: string, deadlineMs: number): Promise<Sq
   }
 }
 
-/** Whether the server is starting, is stopping or has no connection left: SQLSTATE classes 57P, 53 and 08. */
+/** Tells whether the server is starting, is stopping or has no connection left: SQLSTATE classes 57P, 53 and 08. */
 const isPassing = (sqlState: string): boolean => /^(57P|53|08)/.test(sqlState);

@@ -12,7 +12,7 @@ interface Section {
 /** The fields that the errors of both engines have. */
 type TransferFailure = Pick<TransferError, 'object' | 'reason' | 'isPermanent'> & { code: string };
 
-/** How a job reads and fills the databases of one engine. A database of another engine is an error. */
+/** Reads and fills the databases of one engine for a job. Throws for a database of another engine. */
 export interface SiteTransfer {
   /** The sections of a dump, all of the same moment. */
   dump(database: ProgramDatabase, signal: AbortSignal): AsyncIterable<Section>;
@@ -25,9 +25,9 @@ export interface SiteTransfer {
     entries: AsyncGenerator<OpenedEntry>,
     signal: AbortSignal,
   ): Promise<StageResult['database']>;
-  /** The number of rows of a table as its owner counts them; null if the table does not exist. */
+  /** Returns the number of rows of a table that the owner sees, or null if the table does not exist. */
   countRows(url: string, table: CountRowsSpec): Promise<number | null>;
-  /** Null for an error that says nothing about the database. */
+  /** Returns what the error says about the database, or null for any other error. */
   failureOf(error: unknown): TransferFailure | null;
 }
 
@@ -76,7 +76,7 @@ export const transfer: SiteTransfer = {
   },
 };
 
-/** The load commits without waiting for the disk. One commit that waits also brings all earlier commits to disk. */
+/** The load's commits do not wait for the disk. One commit that waits brings all commits before it to disk as well. */
 async function flush(url: string, role: string): Promise<void> {
   const { client, close } = await openSession(url, { purpose: 'load', role });
   try {

@@ -9,7 +9,6 @@ export type ServerAddress = { path: string } | { host: string; port: number };
 /** The fields of release.json about a database: its name and its cluster. */
 export type DatabasePlace = Omit<ReleaseRecord, 'release_id'>;
 
-/** Access of a job to a database. */
 export interface JobAccess {
   /** The database in the form that the job's program takes. */
   database: ProgramDatabase;
@@ -18,7 +17,7 @@ export interface JobAccess {
 }
 
 export interface SqlProbe {
-  /** False when no answer came in time, or the server is starting. */
+  /** False if no answer came in time, or if the server is starting, is stopping or has no connection left. */
   isAnswered: boolean;
   /** Null when the database answers as it should. */
   detail: string | null;
@@ -28,13 +27,13 @@ export interface DatabaseUsage {
   /** The size of the database's files on disk. */
   bytes: number;
   /**
-   * Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null if the server has no memory to answer, because the
-   * site's sessions hold all of it.
+   * Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null if the server has no memory for the question,
+   * because the site's sessions hold all of it.
    */
   isReadOnly: boolean | null;
   /**
-   * The process of the server, if the server has no other database. Deleted files that this process still holds open
-   * count too.
+   * The process of a server that has only this database; null for a shared server. The caller adds the deleted files
+   * that this process still holds open.
    */
   pid: number | null;
 }
@@ -43,27 +42,33 @@ export interface DatabaseUsage {
 export interface ReleaseDatabase {
   readonly name: string;
   /**
-   * Resolves when the database's server runs. Call it before opening a session; the methods below call it themselves.
+   * Resolves when the database's server runs. Call it before you open a session. The methods below call it themselves
+   * where they need the server.
    */
   wake(): Promise<void>;
   /** The address that the site's sessions connect to. */
   readonly address: ServerAddress;
-  /** The sessions of the database's server that have not logged in yet, by site. */
+  /** The places for sessions on the database's server that have not logged in yet, by site. */
   readonly newcomers: Newcomers;
   /**
-   * Takes a place for one more session of the site. The returned function gives the place back. Null if the site has
-   * its share already. `end` is called when another site needs the place more.
+   * Takes a place for one more session of the site. The returned function gives the place back. Returns null if the
+   * site gets no further place. `end` is called when another site needs the place more.
    */
   takePlace(end: () => void): (() => void) | null;
   /** Makes the site's account in the database, or resets the account's password. */
   ensureAccount(): Promise<void>;
   /** Makes this the database of the live release. */
   serve(): Promise<void>;
-  /** Ends every session in the database, because its release is no longer live. */
+  /**
+   * Ends the sessions of the site and its pages, because the release is no longer live. In Postgres, all other sessions
+   * in the database end too.
+   */
   leave(): Promise<void>;
   /** Ends these sessions, if they are the site's own. */
   endSessions(numbers: number[]): Promise<void>;
-  /** Ends all sessions of the site. Dumps and loads go on, unless the server has no memory for the host. */
+  /**
+   * Ends all sessions of the site. Dumps and loads go on, unless the server is out of memory and has to be restarted.
+   */
   endSiteSessions(): Promise<void>;
   /** Whether the database may grow while nobody has a session. */
   readonly worksAlone: boolean;
@@ -73,7 +78,7 @@ export interface ReleaseDatabase {
   readUsage(): Promise<DatabaseUsage | null>;
   /**
    * Switches a limit for the site's sessions on or off. With the limit, sessions cannot take more space, but can free
-   * some. An engine without such a limit makes sessions read-only by default; a session may still ask to write.
+   * some. Postgres has no such limit, so its sessions become read-only by default; a session may still ask to write.
    */
   keepReadOnly(isOn: boolean): Promise<void>;
   /** Probes the database as the site. Never throws. */
@@ -96,37 +101,38 @@ export interface EndpointOptions {
   uid: number | null;
   /** The live release's database, read when a session is connected; null while there is none. */
   current: () => ReleaseDatabase | null;
-  /** Whether the database is so large that no session may use it any more. */
+  /** Whether the database is so far over its limit that it gets no sessions. */
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. */
   served: () => Iterable<ReleaseDatabase>;
-  /** Runs a callback in a turn of the site's organisation. Each piece of data waits for a turn, in both directions. */
+  /** Calls back in a turn of the site's organisation. Each piece of data waits for a turn, in both directions. */
   inTurn: InTurn;
-  /** Called when a client of Postgres has logged in, because its session is a new process of the server. */
+  /** Called when a client of Postgres has logged in. Its session is a new process of the server. */
   sessionBegan: () => void;
 }
 
 /** The one address of a site's database, whichever release is live. */
 export interface SiteEndpoint {
   readonly server: Server;
-  /** The number of sessions so far. If it stays the same and no session is open, nobody has written. */
+  /** The number of sessions so far. If the number has not changed and no session is open, no client has written. */
   readonly sessionsBegun: number;
   readonly isInUse: boolean;
-  /** Serves a client of this release's application. It comes through the application's own network. */
+  /**
+   * Serves a client that comes through an application's own network. `database` is that of the application's release.
+   */
   accept(client: Socket, database: ReleaseDatabase): void;
   /**
-   * Opens a socket for the pages of a release. The socket also works while the site is frozen, because a probe then
-   * requests pages. Null if the pages use the site's address.
+   * Opens a socket for the pages of a release. It works even while the site is frozen, because a probe requests pages
+   * then. Resolves with null if the pages use the site's address.
    */
   openDoor(database: ReleaseDatabase): Promise<string | null>;
   /** Closes the doors of databases that are no longer served. */
   closeDoors(): Promise<void>;
-  /** Ends every session of an old database. Waiting sessions stay and get the new database. */
+  /** Ends every connected session. Clients that still wait stay, and get the new database. */
   endSessions(): void;
   close(): Promise<void>;
 }
 
-/** The address of a site's database. */
 export interface EndpointPlace {
   host: string;
   port: number;
@@ -134,9 +140,8 @@ export interface EndpointPlace {
 
 /** The databases of all sites with one engine. */
 export interface SiteDatabases {
-  /** Completes the record with the fields that have to be fixed before the site's first database is made. */
+  /** Adds the fields to the record that are decided once, before the site's first database is made. */
   completeRecord(record: SiteRecord, organisation: string): SiteRecord;
-  /** The name and the place for a new database of the site. */
   placeFor(record: SiteRecord): DatabasePlace;
   /** Makes an empty database with the site's account. {@link dropOthers} removes the leftovers of a failure. */
   create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase>;
@@ -146,11 +151,13 @@ export interface SiteDatabases {
   /** Drops every database of the site, and its account. */
   dropAll(record: SiteRecord): Promise<void>;
   openEndpoint(options: EndpointOptions): SiteEndpoint;
-  /** The URL of the site's address, for its customer. */
+  /**
+   * The URL of the site's address with the site's login. With `database`, a Postgres URL names that release's database.
+   */
   urlOf(record: SiteRecord, at: EndpointPlace, database?: ReleaseDatabase): string;
   /**
-   * The URL by which the pages of a release reach the data of their own release and of no other. `door` is the result
-   * of {@link SiteEndpoint.openDoor}.
+   * The URL by which the pages of a release reach only the data of their own release. `door` is the result of {@link
+   * SiteEndpoint.openDoor}.
    */
   pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase, door: string | null): string;
 }

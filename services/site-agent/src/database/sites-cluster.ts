@@ -14,23 +14,25 @@ import type { WokenServer } from './woken-server';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
-/** The connections of `max_connections` that sites do not get. They are for this host, its jobs and the superuser. */
+/**
+ * The connections of `max_connections` that sites do not get. They are for the site agent, its jobs and the superuser.
+ */
 const keptSessions = 20;
 /**
- * The most that one session of a site may write to temporary files. Only a superuser can change the setting. Loads have
- * roles of their own without the limit.
+ * The most that one session of a site may write to temporary files. Only a superuser can change the setting. Loads use
+ * roles of their own, which have no such limit.
  */
 const temporaryFiles = '1GB';
-/** A setting without effect, by which this host marks the roles that it has made read-only. */
+/** A setting without effect. It marks the roles that the site agent has made read-only. */
 const readOnlyMark = 'drydock.is_disk_full';
-/** A session can export any number of snapshots. Each snapshot is a file that takes a block of the disk. */
+/** The bytes of exported snapshots. A session can export any number of them, and each takes a block of the disk. */
 const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
-/** The files of dynamic shared memory, which the processes of a parallel query share. */
+/** The bytes of dynamic shared memory, which the processes of a parallel query share. */
 const sharedSql = `(select coalesce(sum((pg_stat_file('pg_dynshmem/' || name, true)).size), 0)
   from pg_ls_dir('pg_dynshmem') name)`;
 /**
- * All databases of a server share some tables, such as the tables of comments on databases and of settings of roles.
- * The size of these tables counts for each site of the server.
+ * All databases of a server share some tables, such as those with comments on databases and settings of roles. On an
+ * organisation's own server their size counts for each of its sites. On the operator's server it counts for none.
  */
 const usageSql = `
   select pg_database_size(d.oid)::float8
@@ -38,18 +40,18 @@ const usageSql = `
   coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
   left join pg_db_role_setting s on s.setdatabase = d.oid
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
-/** Duplicate object: an earlier, interrupted attempt has made the role. */
+/** Postgres' code for a role that exists already (duplicate object). */
 const duplicateCode = '42710';
 /** How long Postgres may recover after a crash of the machine. */
 const recoveryMs = 60_000;
 const portProbeMs = 2_000;
 
-/** Finds every database that is not the server's own, and every login of a site. */
+/** Finds a row if there is a database that is not the server's own, or a login of a site. */
 const contentSql = `
   select from pg_database where not datistemplate and datname <> 'postgres'
   union all select from pg_roles where rolname ~ '^site_' and rolcanlogin limit 1`;
 const leftRolesSql = `select rolname as name from pg_roles where rolname ~ '^site_' and not rolcanlogin`;
-/** The pause before sessions of sites are ended that keep a statement of this host waiting. */
+/** The interval at which sessions that block a statement of the site agent are ended. */
 const endBlockersMs = 500;
 const endBlockersSql = `
   select pg_terminate_backend(pid) from unnest(pg_blocking_pids($1)) blocker join pg_stat_activity on pid = blocker
@@ -58,15 +60,15 @@ const othersSql = `
   select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
 
 /**
- * A cluster with databases of sites. This class works as the cluster's superuser, whose URL only this process has. It
- * uses the database `postgres` and enters no site's database. The roles of `transfer` read and fill the sites'
- * databases.
+ * A cluster with databases of sites. This class acts as the cluster's superuser, whose URL only this process has. It
+ * connects to the database `postgres` and never to a site's database. The sites' databases are read and filled by the
+ * roles of `transfer`.
  */
 export class SitesCluster {
   readonly transfer: TransferAccess;
   /**
-   * Resolves when the server runs. The methods call it before their statements, except {@link isUnused} and {@link
-   * readUsage}. Other code calls it before it opens a session.
+   * Resolves when the server runs. The methods of this class call it before their statements, except {@link isUnused}
+   * and {@link readUsage}. All others call it before they open a session.
    */
   readonly wake: () => Promise<void>;
   private readonly server: Pick<WokenServer, 'wake' | 'isStarted'> | null;
@@ -78,10 +80,10 @@ export class SitesCluster {
   private places: { budget: ConnectionBudget; newcomers: Newcomers } | null = null;
 
   /**
-   * `name` belongs to this host and is the same at every start. With `socketFolder` every connection uses the socket
-   * there, whatever host the URL names, because anybody could take the port of a server that is down. Null: connections
-   * use the port. `server` is an organisation's own server, which sleeps while nobody uses it. Null: the operator runs
-   * one server for all sites.
+   * `name` is used by this site agent only, and is the same at every start. With `socketFolder`, every connection uses
+   * the socket in it, whatever host the URL names, because anybody could take the port of a server that is down.
+   * Without `socketFolder`, connections use the port. `server` is an organisation's own server, which sleeps while
+   * nobody uses it. It is null for the operator's server.
    */
   constructor(
     adminUrl: string,
@@ -103,14 +105,14 @@ export class SitesCluster {
       options: sessionStartupOptions(url, { purpose: 'admin', limits: { statementMs: 25_000 } }, true),
       application_name: name,
     });
-    // An idle connection that breaks is replaced at the next use.
+    // An idle connection may break. The pool opens another one at the next use.
     this.admin.on('error', () => undefined);
     this.transfer = new TransferAccess(() => this.connect(), url, name);
   }
 
   /**
-   * Ends the leftovers of an earlier process of this host, and counts the places of the cluster. Call this once, before
-   * any site uses the cluster.
+   * Waits for the server, ends the leftovers of an earlier site agent, and counts the places of the cluster. Call this
+   * once, before any site uses the cluster.
    */
   async open(): Promise<void> {
     await this.waitForServer();
@@ -127,7 +129,7 @@ export class SitesCluster {
     return this.opened.budget;
   }
 
-  /** The sessions of all the cluster's sites that have not logged in yet, by site. */
+  /** The places for sessions of all the cluster's sites that have not logged in yet, by site. */
   get newcomers(): Newcomers {
     return this.opened.newcomers;
   }
@@ -148,8 +150,8 @@ export class SitesCluster {
   }
 
   /**
-   * Runs statements about a site's role or database. Ends every session that keeps them waiting, because the role can
-   * change the same settings in a transaction that it leaves open.
+   * Runs statements about a site's role or database, and ends every session that blocks them. A site's role can change
+   * the same settings in a transaction and leave it open.
    */
   private async overrule(sql: string): Promise<void> {
     const admin = await this.connect();
@@ -165,13 +167,13 @@ export class SitesCluster {
     }
   }
 
-  /** Whether only this host has sessions, and nobody is about to open one. */
+  /** Tells whether no load is running, and all sessions are the site agent's own. */
   async isUnused(): Promise<boolean> {
     if (this.transfer.isLoading) return false;
     return (await this.admin.query(othersSql, [this.name])).rowCount === 0;
   }
 
-  /** Whether no site has a database or a role in the cluster. */
+  /** Tells whether no site has a database or a login in the cluster. */
   async isEmpty(): Promise<boolean> {
     return (await this.query(contentSql)).rowCount === 0;
   }
@@ -181,7 +183,6 @@ export class SitesCluster {
     return this.socketFolder === null ? null : { socketFolder: this.socketFolder, port: Number(this.url.port || 5432) };
   }
 
-  /** The address for the sessions of sites' roles. */
   get address(): ServerAddress {
     const port = Number(this.url.port || 5432);
     return this.socketFolder === null
@@ -208,8 +209,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends the leftovers of an earlier process of this host. Postgres continues a CREATE DATABASE whose client was
-   * killed, and the database would appear after the cleaning up.
+   * Ends the leftovers of an earlier site agent. Postgres goes on with a CREATE DATABASE whose client was killed.
+   * Otherwise its database would appear after the clean-up.
    */
   private async endPredecessors(): Promise<void> {
     const sql =
@@ -219,17 +220,19 @@ export class SitesCluster {
     await this.transfer.sweep();
   }
 
-  /** A site's role may enter its own databases only, so the common databases are closed to everybody by default. */
+  /**
+   * Takes the right to connect to `postgres` and `template1` from everybody, because a site's role may enter only its
+   * own databases.
+   */
   private async closeCommonDatabases(): Promise<void> {
-    // The lock keeps two hosts that start at once from a conflict in the catalogue's rows ("tuple concurrently
-    // updated").
+    // Without the lock, two site agents that start at the same time could fail with "tuple concurrently updated".
     const revokes = ['postgres', 'template1'].map(
       (name) => `revoke connect, temporary on database ${quoteName(name)} from public`,
     );
     await this.query(`select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}`);
   }
 
-  /** Makes the login role, or sets its password again after an interrupted attempt. */
+  /** Makes the login role. Sets the password and the options again if the role exists already. */
   async ensureRole(role: string, password: string): Promise<void> {
     const options = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 25';
     const admin = await this.connect();
@@ -246,7 +249,7 @@ export class SitesCluster {
 
   /**
    * Drops a role if possible. Any site of the cluster can give the role a right in that site's own database, and
-   * Postgres does not drop a role with a right. The role is then dropped when this host starts again, or with the
+   * Postgres does not drop a role with a right. Such a role is dropped at the next start of the site agent, or with the
    * cluster.
    */
   async dropRole(role: string): Promise<void> {
@@ -272,8 +275,9 @@ export class SitesCluster {
   }
 
   /**
-   * Ends all sessions in the database and drops it. No error if it is gone already. The owner can make the database a
-   * template, which Postgres does not drop. So the database is taken from its owner first.
+   * Ends all sessions in the database and drops it. No error if the database has gone already. Its owner can make it a
+   * template, which Postgres does not drop. So the owner first loses the database, and the template becomes an ordinary
+   * database.
    */
   async dropDatabase(name: string): Promise<void> {
     const { rowCount } = await this.query('select from pg_database where datname = $1', [name]);
@@ -283,7 +287,7 @@ export class SitesCluster {
     await this.transfer.forget(name);
   }
 
-  /** Ends every session in a database; a customer's client then reconnects through the site's endpoint. */
+  /** Ends every session in a database. A customer's client can connect again through the site's endpoint. */
   async endSessions(database: string): Promise<void> {
     await this.query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()',
@@ -306,15 +310,15 @@ export class SitesCluster {
     ]);
   }
 
-  /** The databases of a site's role, and the databases that an interrupted removal has taken from the role. */
+  /** Lists the databases of a site's role, and those that an interrupted removal has taken from the role. */
   async listDatabases(owner: string): Promise<string[]> {
     const sql = `select datname from pg_database where pg_get_userbyid(datdba) = $1 or starts_with(datname, $1 || '_')`;
     return nameSchema.parse((await this.query(sql, [owner])).rows).map((row) => row.datname);
   }
 
   /**
-   * The size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Null if the database has
-   * gone or the server sleeps, because reading the usage does not wake the server.
+   * Returns the size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Returns null if
+   * the database has gone, or if the server sleeps: this question does not wake it.
    */
   async readUsage(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
     if (this.server?.isStarted === false) return null;
@@ -324,8 +328,9 @@ export class SitesCluster {
   }
 
   /**
-   * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted.
-   * `readOnlyMark` marks the setting as the host's, because a customer can make sessions read-only too.
+   * Makes new sessions of the role read-only, or undoes that. A read-only session may still ask to write, so that rows
+   * can be deleted. `readOnlyMark` marks the setting as the site agent's, because a customer can make sessions
+   * read-only too.
    */
   async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
@@ -335,22 +340,22 @@ export class SitesCluster {
   }
 
   /**
-   * The URL by which this process reaches a database as a site's role, without the site's endpoint. Only this process
-   * can use it, because no box shows the socket.
+   * Returns the URL by which the site agent reaches a database as a site's role, without the site's endpoint. No
+   * application can use a URL with a socket, because an application's box does not show the socket.
    */
   directUrl(role: string, password: string, database: string): string {
     return loginUrl(this.url.href, { role, password }, database);
   }
 
   /**
-   * Whether the cluster has a port. Through a port, applications could use up the cluster's places. While the server is
-   * down, they could take the port.
+   * Tells whether the cluster can be reached by a port. Through it, applications could use up the cluster's places.
+   * While the server is down, they could take the port.
    */
   async hasPort(): Promise<boolean> {
     if (this.socketFolder === null) return true;
     const { rowCount } = await this.query("select where current_setting('listen_addresses') = ''");
     if (rowCount === 1) return false;
-    // A server in a container may listen only inside the container, so a connection is tried.
+    // A server in a container may listen only inside the container. So a connection from here is tried.
     const socket = connect({ host: this.url.hostname, port: Number(this.url.port || 5432), timeout: portProbeMs });
     socket.on('timeout', () => socket.destroy(new Error('no answer')));
     const isReached = await once(socket, 'connect').then(
@@ -362,8 +367,7 @@ export class SitesCluster {
   }
 
   /**
-   * The number of sessions for all sites together. The remaining sessions are for this host, for backups and restores,
-   * and for the superuser.
+   * Returns the number of sessions for all sites together. The rest is for the site agent, its jobs and the superuser.
    */
   private async sessionsForSites(): Promise<number> {
     const { rows } = await this.query("select current_setting('max_connections')::int as max");

@@ -14,12 +14,12 @@ import { WokenServer } from './woken-server';
 
 const connectionsMax = 100;
 /**
- * The room for locks in a cluster, because a backup locks every table of a site at once. The lock table takes 11 MB of
- * the cluster's memory.
+ * The number of locks that a cluster can hold. It is large, because a backup locks every table of a site at once. The
+ * lock table takes 11 MB of the cluster's memory.
  */
 const locksMax = 80_000;
 
-/** Buffers take the machine's memory only as they are used, so an idle organisation takes little memory. */
+/** Buffers take memory only once they are used. So the cluster of an idle organisation takes little memory. */
 const settings: Readonly<Record<string, string>> = {
   max_connections: String(connectionsMax),
   max_locks_per_transaction: String(locksMax / connectionsMax),
@@ -35,23 +35,23 @@ const settings: Readonly<Record<string, string>> = {
 };
 
 /**
- * The content of cluster.json. The account is the cluster's own, and also determines the number of its socket. The
- * server runs under it only if this process is root.
+ * The content of cluster.json. No other cluster has the same account. The account determines the port number in the
+ * name of the socket. The server runs under the account only if the site agent is root.
  */
 const recordSchema = z.strictObject({ major: z.int(), account: z.int() });
 
 export interface OwnClusterOptions {
   folder: string;
-  /** A name that only this host uses, the same at every start. */
+  /** A name that only this site agent uses, the same at every start. */
   name: string;
   accounts: Accounts;
   log: Log;
 }
 
 /**
- * A cluster that this host runs for the sites of one organisation. All sessions of a server share its locks,
- * transaction ids and queue of NOTIFY, so no other organisation can use them up. The cluster stops after some time
- * without use, and starts at the next use. It ends with this process, because its sessions go through this process.
+ * A cluster that the site agent runs for the sites of one organisation. All sessions of a server share its locks,
+ * transaction ids and queue of NOTIFY, so an organisation can use up only its own. The cluster stops after some time
+ * without use, and starts at the next use. It ends with the site agent, because its sessions go through the agent.
  */
 export class OwnCluster {
   private readonly postgres: KeptPostgres;
@@ -79,7 +79,7 @@ export class OwnCluster {
     this.woken = new WokenServer({ server: this.postgres, isUnused: () => this.cluster.isUnused(), folder, log });
   }
 
-  /** Opens the cluster, and makes it when it does not exist. */
+  /** Opens the cluster. Makes it if it does not exist. */
   static async open(options: OwnClusterOptions): Promise<OwnCluster> {
     const own = new OwnCluster(options, await ensureRecord(options));
     try {
@@ -109,7 +109,6 @@ export class OwnCluster {
     await this.known?.close();
   }
 
-  /** Removes the cluster with all its content. */
   async remove(): Promise<void> {
     await this.close();
     await this.postgres.remove();
@@ -117,8 +116,8 @@ export class OwnCluster {
 }
 
 /**
- * The port number in the name of a cluster's socket. No server listens at this port. The number tells clusters in boxes
- * apart, because their servers see themselves under the same few process ids.
+ * Returns the port number in the name of a cluster's socket. No server listens at this port. CpuShares finds the
+ * cluster's server by this number, because servers in boxes write the same few process ids into their lock files.
  */
 export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 
@@ -134,14 +133,11 @@ async function ensureRecord({ folder, accounts }: OwnClusterOptions): Promise<z.
 
 export interface SitesClustersOptions {
   sitesDir: string;
-  /** A name that only this host uses, the same at every start. */
+  /** A name that only this site agent uses, the same at every start. */
   name: string;
-  /** The server that the operator runs. Null without one. */
+  /** The operator's server for all sites. Null if there is none. */
   shared: SitesCluster | null;
-  /**
-   * Whether new databases are placed in the shared cluster. If not, the shared cluster serves only the databases that
-   * it already has.
-   */
+  /** Whether new databases are made in the shared cluster. If not, it serves only the databases that it already has. */
   isSharedForAll: boolean;
   accounts: Accounts;
   log: Log;
@@ -150,9 +146,9 @@ export interface SitesClustersOptions {
 type Clustered = Pick<SiteRecord, 'cluster'>;
 
 /**
- * All clusters with databases of this host's sites: one for each organisation, and a shared one if the operator has
- * named it. A release names the cluster of its database. Releases of earlier versions name none, and their databases
- * are in the shared cluster.
+ * All clusters with databases of this agent's sites: one for each organisation, and a shared one if the operator has
+ * configured it. A release names the cluster of its database. A release that names none has its database in the shared
+ * cluster.
  */
 export class SitesClusters {
   private readonly options: SitesClustersOptions;
@@ -165,7 +161,7 @@ export class SitesClusters {
     this.options = options;
   }
 
-  /** The name of an organisation's cluster; undefined if all sites share one. */
+  /** Returns the name of an organisation's cluster, or undefined if all sites share one. */
   nameFor(organisation: string): string | undefined {
     if (this.options.isSharedForAll) return undefined;
     return /^[\w-]{1,64}$/.test(organisation) ? organisation : createHash('sha256').update(organisation).digest('hex');
@@ -176,7 +172,7 @@ export class SitesClusters {
     return this.options.isSharedForAll ? undefined : cluster;
   }
 
-  /** The cluster of this name, which is made if it does not exist. Undefined stands for the shared cluster. */
+  /** Opens the cluster of this name, and makes it if it does not exist. Undefined stands for the shared cluster. */
   async of(name: string | undefined): Promise<SitesCluster> {
     if (name !== undefined) return (await this.openOwn(name)).cluster;
     const { shared } = this.options;
@@ -192,7 +188,10 @@ export class SitesClusters {
     return [...(shared === null ? [] : [shared]), ...(isThere ? [await this.of(name)] : [])];
   }
 
-  /** The clusters that run now, with their names and their places on this machine. */
+  /**
+   * Lists the shared cluster and the clusters that have been opened, even if they sleep now, with their places on this
+   * machine.
+   */
   running(): { name: string | undefined; place: SitesCluster['place'] }[] {
     const { shared } = this.options;
     const own = [...this.opened].map(([name, { cluster }]) => ({ name, place: cluster.place }));
@@ -213,8 +212,8 @@ export class SitesClusters {
   }
 
   /**
-   * Checks the shared cluster only: an organisation's cluster that does not answer must not stop this host for the
-   * other organisations.
+   * Checks only the shared cluster. A cluster of one organisation that does not answer must not make the site agent
+   * unready for the others.
    */
   async check(): Promise<void> {
     await this.options.shared?.check();

@@ -16,9 +16,9 @@ export interface LoaderAccess {
 }
 
 /**
- * Makes the roles by which a release's database is dumped and loaded. They are never the superuser, and never the
- * site's own login, whose password its customer knows. Only this process has their passwords. A host that starts again
- * makes new roles.
+ * Makes the roles by which a release's database is dumped and loaded. A role is never the superuser, and never the
+ * site's own login, whose password the customer knows. Only the site agent and its jobs get the passwords of these
+ * roles. A site agent that starts again makes new roles.
  */
 export class TransferAccess {
   private readonly connect: () => Promise<pg.PoolClient>;
@@ -29,14 +29,14 @@ export class TransferAccess {
   /** The roles that may still exist, by database. */
   private readonly roles = new Map<string, Set<string>>();
 
-  /** `connect` opens a superuser's session. `tag` is a name that only this host uses, the same at every start. */
+  /** `connect` opens a superuser's session. `tag` is a name that only this site agent uses, the same at every start. */
   constructor(connect: () => Promise<pg.PoolClient>, serverUrl: string, tag: string) {
     this.connect = connect;
     this.serverUrl = serverUrl;
     this.tag = tag;
   }
 
-  /** Drops the roles of an earlier process of this host. */
+  /** Drops the roles that an earlier site agent has left. */
   sweep(): Promise<void> {
     return this.withAdmin((admin) => sweepTransferRoles(admin, this.tag));
   }
@@ -46,7 +46,7 @@ export class TransferAccess {
     const login = await this.remember(this.readers, database, (admin) =>
       makeReader({ admin, database, tag: this.tag }),
     );
-    // The owner may have revoked the right to connect since the role was made.
+    // The database's owner may have revoked the role's right to connect since the role was made.
     await this.withAdmin((admin) => grantConnect(admin, login.role, database));
     return loginUrl(this.serverUrl, login, database);
   }
@@ -59,12 +59,11 @@ export class TransferAccess {
     return { url: loginUrl(this.serverUrl, login, database), role: owner };
   }
 
-  /** Whether a load is running. A running load has no session at times, so the sessions alone do not show it. */
+  /** Whether a load is running. A load has no session at times, so the list of sessions alone does not show it. */
   get isLoading(): boolean {
     return this.loaders.size > 0;
   }
 
-  /** Drops the role of the load and ends its sessions. */
   async dropLoader(database: string): Promise<void> {
     const login = await this.loaders.get(database)?.catch(() => null);
     this.loaders.delete(database);

@@ -35,7 +35,7 @@ export class WokenServer {
     return this.state === 'started';
   }
 
-  /** Resolves when the server runs. */
+  /** Starts the server if it is stopped. Resolves when it runs. Throws after `close`. */
   async wake(): Promise<void> {
     this.usedMs = performance.now();
     if (this.state === 'started') return;
@@ -52,7 +52,7 @@ export class WokenServer {
     const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
     if (this.state !== 'started' || isRecent()) return;
     if (!(await this.options.isUnused())) this.usedMs = nowMs;
-    // A client may have come during the check. A client that comes later waits for the stop and the next start.
+    // A client may have come during the check. From here on, a client waits for the stop and the next start.
     if (isRecent() || this.state !== 'started') return;
     await this.stop('stopped');
   }

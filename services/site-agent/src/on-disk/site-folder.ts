@@ -5,7 +5,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import { errorCodeOf, isLeftover, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
-/** Every role of a cluster can read the names of all other roles, so a name is random. */
+/** Returns a random name, because every role of a cluster can read the names of all other roles. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 
 /**
@@ -32,7 +32,7 @@ const siteRecordSchema = z.strictObject({
    */
   mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),
   /**
-   * The cluster for the site's new databases. The first database fixes it. It stays if the site changes its
+   * The cluster for the site's new databases, decided with the first one. It stays if the site changes its
    * organisation, because the site's role is in this cluster.
    */
   cluster: z.string().optional(),
@@ -50,13 +50,16 @@ const releaseRecordSchema = z.strictObject({
 });
 export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
 
-/** app.json: counters that go on after a restart of the host. */
+/**
+ * app.json: the number of the application's last process, and the time of the last restart. Both survive a restart of
+ * the site agent.
+ */
 const appRecordSchema = z.strictObject({ generation: z.int().min(0), last_restart_at: z.string().nullable() });
 export type AppRecord = z.infer<typeof appRecordSchema>;
 
 /**
- * freeze.json: the freeze in force. The first start of this process during the freeze begins the time again and sets
- * `ends_at`, which is null until then. Later starts keep `ends_at`, so that they do not prolong the freeze.
+ * freeze.json: the freeze in force. `ends_at` is null until the site agent is restarted. The first restart begins the
+ * time of the freeze again and sets `ends_at`. Later restarts keep it, so that they do not prolong the freeze.
  */
 const freezeRecordSchema = z.strictObject({ ttl_ms: z.int().min(0), ends_at: z.iso.datetime().nullable() });
 type FreezeRecord = z.infer<typeof freezeRecordSchema>;
@@ -160,7 +163,10 @@ export class SiteFolder {
     return (await this.readReleasesDir()).filter((name) => !isLeftover(name)).sort();
   }
 
-  /** Removes the leftovers of a crash during a replacement. Returns unfinished release folders, which may be large. */
+  /**
+   * Removes the leftover files of a crash in the site's folder. Returns the unfinished release folders, which may be
+   * large.
+   */
   async clearLeftovers(): Promise<string[]> {
     const names = (await readdir(this.root)).filter(isLeftover);
     await Promise.all(names.map((name) => rm(path.join(this.root, name), { force: true })));
@@ -168,8 +174,8 @@ export class SiteFolder {
   }
 
   /**
-   * Lists the releases' folder, which may be missing only before the first release. Any other error is thrown, because
-   * a list without releases would make the host drop their databases.
+   * Lists the folder of releases. It may be missing only before the first release. Any other error is thrown, because
+   * an empty list would make the site agent drop the databases of all releases.
    */
   private async readReleasesDir(): Promise<string[]> {
     try {

@@ -12,17 +12,17 @@ const setupSchema = z.strictObject({
   /** The number of removals after which the program stops, so that other folders get their turn. */
   turn_files: z.int().min(1),
 });
-/** With this encoding Node gives names as Buffers. Node's types lack this encoding. */
+/** With this encoding Node gives names as Buffers. Node's types do not have it. */
 const asBytes = 'buffer' as BufferEncoding;
 
 /** Limit for the paths that the report names, each with its error. */
 const namedMost = 10;
 
 /**
- * Removes everything that it can from a folder, slowly, and names the rest. Names are bytes. A nested folder is moved
- * to the top first, so that paths stay short however deep the tree is; if it cannot be moved, it is emptied in its
- * place. A folder is emptied while it is read, because it may have more names than fit into memory. The program runs in
- * the box of the site that owns the files, so no link in the tree leads to other files.
+ * Removes everything that it can from a folder, slowly, and names the rest. Names are bytes. A nested folder is first
+ * moved to the top, so that paths stay short however deep the tree is; if it cannot be moved, it is emptied in its
+ * place. A folder is emptied while it is read, because it may have more names than fit into memory. In a box, the
+ * program sees no other folder, so no link in the tree leads to other files.
  */
 class Emptying {
   private readonly top: Buffer;
@@ -37,7 +37,7 @@ class Emptying {
     this.top = Buffer.from(setup.dir);
   }
 
-  /** `isOver` is true if the program has stopped before the end. */
+  /** `isOver` is true if the program has stopped after `turn_files`, before the folder was empty. */
   async run(): Promise<{ left: number; named: string[]; isOver: boolean }> {
     // Entries that come while a folder is read may be missed, so the folder is read again until nothing more can be
     // removed.

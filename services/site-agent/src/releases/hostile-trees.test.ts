@@ -22,7 +22,8 @@ import { fillVersion } from '../../test/versions';
 
 /*
  * Generated trees of a hostile customer are packed, staged, served and removed, while code of the site swaps paths in
- * them. The canaries are a file that only the host may read, a file of another site, a file of the host, and a process.
+ * them. The canaries are a folder that only this test's account may read, the files of another site, a folder of the
+ * site agent, and a process.
  */
 
 const { seed, count } = sampleOf('hostile trees', { inCi: 12, inChaos: 500 });
@@ -89,14 +90,13 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
 }
 
 /**
- * The swapping processes get the host's nice value for sites, so that they get no more CPU than the work on the site's
- * files.
+ * The swapping processes get the nice value of jobs, so that they get no more CPU than the work on the site's files.
  */
 const niceOfSites = 5;
 
 /**
- * Swaps paths in a folder until the returned function is called, even if the folder is moved. If the folder is moved
- * before the process has entered it, its path is determined again.
+ * Swaps paths in a folder until the returned function is called, even if the folder is moved meanwhile. The folder may
+ * also be moved before the process has entered it. Then `findDir` is called again.
  */
 async function race(
   site: FilledSite,
@@ -129,7 +129,6 @@ async function race(
   };
 }
 
-/** Tells whether an archive contains the canary. */
 async function hasSecret({ link }: TestArchive): Promise<boolean> {
   const tar = new PassThrough();
   const search = async (): Promise<boolean> => {
@@ -190,7 +189,7 @@ async function makeSite(trees: readonly HostileTree[], random: SeededRandom): Pr
   const site = await host.client.ensureSite(newSiteId(), { domain: 'hostile.org' }, claim(1));
   await fillVersion(site, 1);
   for (const tree of trees) build(site, tree, random);
-  // The host itself looks up these names in a site.
+  // The content child itself looks these names up in a site.
   await symlink(
     random.pick([...canaries, '/', 'nowhere', '.']),
     path.join(site.files_dir, random.pick(['tmp', 'public', '.well-known'])),

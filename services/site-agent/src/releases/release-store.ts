@@ -21,8 +21,7 @@ export interface ReleaseOptions {
 
 /**
  * One release as it is served: its files, its pages and its application together, so that a request cannot mix
- * releases. A request takes the release once (`use`) and gives it back. A retired release ends its processes when the
- * last request has ended.
+ * releases. A request calls `use` once. A retired release ends its processes when its last request has ended.
  */
 export class Release {
   readonly releaseId: string;
@@ -68,7 +67,10 @@ export class Release {
     return outcome;
   }
 
-  /** Ends the release's processes once the running requests have ended, at most 10 s from now. */
+  /**
+   * Ends the release's processes once the running requests have ended, or after 10 s. The content child may run for ten
+   * minutes more while visitors still download its files.
+   */
   async retire(): Promise<void> {
     await this.drained(retireMs);
     await Promise.all([this.content.close(), this.app.close()]);
@@ -76,8 +78,8 @@ export class Release {
 }
 
 /**
- * A release that is being filled. It does not count as a release yet, and is removed if it is discarded or the host
- * dies.
+ * A release that is being filled. It does not count as a release yet. It is removed if it is discarded, or by the next
+ * start after a crash.
  */
 export interface UnfinishedRelease {
   filesDir: string;
@@ -95,7 +97,7 @@ export class ReleaseStore {
   private readonly folder: SiteFolder;
   private readonly databases: SiteDatabases;
   private readonly removal: SlowRemoval;
-  /** Folders and databases of releases that are being filled. */
+  /** The releases that are being filled: the name of the database by folder. */
   private readonly unfinished = new Map<string, string>();
 
   constructor(folder: SiteFolder, databases: SiteDatabases, removal: SlowRemoval) {
@@ -104,15 +106,14 @@ export class ReleaseStore {
     this.removal = removal;
   }
 
-  /** Makes an empty release. */
   async create(record: SiteRecord, releaseId: string): Promise<void> {
     const release = await this.prepare(record, releaseId);
     await release.publish();
   }
 
   /**
-   * Makes folder and database of a future release, or only its folder if it uses the database of the release `keptOf`.
-   * The folder appears by one rename, last of all, so that the leftovers of a crash are no release.
+   * Makes the folder and the database of a future release. With `keptOf`, it shares the database of that release. The
+   * folder gets its name by one rename, last of all, so a crash leaves no folder that counts as a release.
    */
   async prepare(record: SiteRecord, releaseId: string, keptOf: string | null = null): Promise<UnfinishedRelease> {
     const kept = keptOf === null ? null : await this.folder.readRelease(keptOf);
@@ -142,7 +143,7 @@ export class ReleaseStore {
   ): Promise<UnfinishedRelease> {
     const filesDir = path.join(beside, 'files');
     await mkdir(filesDir, { recursive: true });
-    // The release's folder belongs to the host's own account, so that no customer can put a link in it.
+    // The release's own folder belongs to this process's account, so that no customer can put a link in it.
     await chmod(filesDir, 0o750);
     if (record.uid !== null) await chown(filesDir, record.uid, record.uid);
     await closeToOthers(beside, record.uid);
@@ -162,8 +163,8 @@ export class ReleaseStore {
   }
 
   /**
-   * Moves the folder aside, and then drops the database unless another release names it. In this order a crash in
-   * between leaves no release without its database.
+   * Moves the folder to the trash, and then drops the database unless another release names it. In this order, a crash
+   * in between leaves no release without its database.
    */
   async remove(record: SiteRecord, releaseId: string): Promise<void> {
     await this.removal.moveAside(this.folder.releaseDir(releaseId), record);
@@ -183,7 +184,6 @@ export class ReleaseStore {
     await this.dropOrphans(record);
   }
 
-  /** Drops every database of the site, and its account. */
   dropAll(record: SiteRecord): Promise<void> {
     return this.databases.dropAll(record);
   }
@@ -199,7 +199,7 @@ export class ReleaseStore {
   }
 }
 
-/** Lets only the site's account enter the folder, whatever modes the customer gives to files below. */
+/** Lets only the site's account and this process enter the folder, whatever modes the customer gives to files below. */
 export async function closeToOthers(folder: string, uid: number | null): Promise<void> {
   if (uid !== null) await chown(folder, 0, uid);
   await chmod(folder, uid === null ? 0o700 : 0o710);

@@ -14,7 +14,6 @@ import {
 } from '@drydock/process';
 import type { JobAccess } from '../database/release-database';
 
-/** The path in the box at which the site's files are. */
 const filesInBox = '/site';
 const socketInBox = '/database';
 
@@ -22,9 +21,9 @@ export interface SiteProgram {
   isolation: Isolation;
   /** The site's account. Null if this process is not root. */
   uid: number | null;
-  /** Rights over the box's files that the account does not have; none without a box. */
+  /** Additional rights over the files in the box. Without a box they are not given. */
   rights?: readonly BoxRight[];
-  /** The file name of a compiled program in this package. */
+  /** The path of a compiled program of this package, below dist/. */
   program: string;
   /** The only files of the machine that the program sees, besides programs. Null if it sees none. */
   files: { dir: string; writable: boolean } | null;
@@ -32,7 +31,6 @@ export interface SiteProgram {
   socketFolder?: string | null;
 }
 
-/** The path at which the program sees the files. */
 export const filesPathIn = (isolation: Isolation, dir: string): string =>
   isolation.kind === 'none' ? dir : filesInBox;
 
@@ -45,15 +43,15 @@ export function databaseIn(isolation: Isolation, { database, socketFolder }: Job
 }
 
 /**
- * Makes the allocator keep buffers of the archive's threads and use them again, instead of asking the kernel for each.
+ * Makes the memory allocator reuse the buffers of the archive's threads, instead of requesting each from the kernel.
  */
 const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '16777216', MALLOC_TRIM_THRESHOLD_: '33554432' };
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', ...allocator };
 
 /**
- * A user namespace that contains only the site's account. In it the program has an owner's rights over the account's
- * files, whatever their modes are, and no rights over anything else. So a file whose mode excludes its own owner is
- * packed and removed like any other. Without namespaces the program runs without these rights.
+ * A command that runs a program in a user namespace with only the site's account. There the program has an owner's
+ * rights over the account's files, whatever their modes are, and no rights over anything else. So it can pack and
+ * remove a file whose mode excludes its own owner. Without namespaces the program runs without these rights.
  */
 export const asOwner = [
   '/bin/sh',
@@ -64,9 +62,8 @@ export const asOwner = [
 
 /**
  * Starts a program of this package on a site's content. It runs in a box, as the site's account, so that hostile
- * content can reach nothing but itself. Where no box can be made, it runs as the site's account only. Without a box,
- * applications run only if DRYDOCK_RUN_APPS_WITHOUT_ISOLATION is set, so usually nothing else changes the files
- * meanwhile.
+ * content can reach nothing else. Where no box can be made, it only runs as the site's account. On such a machine no
+ * application runs, unless DRYDOCK_RUN_APPS_WITHOUT_ISOLATION is set. So usually nothing changes the files meanwhile.
  */
 export function startSiteProgram(
   { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
@@ -96,7 +93,6 @@ export function startSiteProgram(
   });
 }
 
-/** The time after which a count is given up. */
 const countMs = 60_000;
 /**
  * A tree counts as at least this many bytes for each file, folder and link. Empty files take no bytes, but the number
@@ -104,17 +100,16 @@ const countMs = 60_000;
  * ordinary files counts as what it takes.
  */
 const entryBytes = 4_096;
-/** Bytes on disk, then the number of files, folders and links. */
+/** Prints the bytes on disk, and then the number of files, folders and links. */
 const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
 
 interface TreeCount extends Pick<SiteProgram, 'isolation' | 'uid'> {
-  /** Called with the child that counts. */
   watch?(child: GuardedChild): void;
 }
 
 /**
- * The bytes that a tree takes on disk; null if they could not be counted. The tree is walked in the site's box, because
- * this process must not follow a path inside a site.
+ * Counts the bytes that a tree takes on disk. Resolves with null if they cannot be counted. The tree is walked in the
+ * site's box, because this process must not follow a path inside a site.
  */
 export async function countTree({ isolation, uid, watch }: TreeCount, dir: string): Promise<number | null> {
   const countIn = (folder: string): [string, ...string[]] => ['/bin/sh', '-c', countScript, 'count', folder];
@@ -126,7 +121,7 @@ export async function countTree({ isolation, uid, watch }: TreeCount, dir: strin
       ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL', isWrapper: true })
       : await spawnInBox({
           isolation,
-          // The child has the rights of the files' owner. So it counts folders that the site's account cannot enter.
+          // The child has an owner's rights, so it also counts folders that the site's account cannot enter.
           command: [...asOwner, ...countIn(filesInBox)],
           env,
           account: uid,
@@ -141,7 +136,7 @@ export async function countTree({ isolation, uid, watch }: TreeCount, dir: strin
   try {
     const { stdout } = child.process;
     const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
-    // Files that were removed meanwhile change only du's exit code. The rest is counted.
+    // `du` fails if a file is removed meanwhile, but still prints the size of the rest.
     const [, bytes, entries] = /^(\d+)\t.*\n(\d+)\t/.exec(told) ?? [];
     return bytes === undefined ? null : Math.max(Number(bytes), Number(entries) * entryBytes);
   } finally {

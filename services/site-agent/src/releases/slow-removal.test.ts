@@ -113,8 +113,8 @@ test('an old release is removed with the files and folders that an operator has 
 });
 
 /**
- * Creates a folder in the trash. A child without root's rights cannot remove the file `closed/stays` until {@link
- * openFolder} is called.
+ * Creates a folder in the trash. A child without root's rights cannot remove the file `closed/stays` until the folder
+ * `closed` gets the mode 0700.
  */
 async function folderThatStays(sitesDir: string, name: string): Promise<string> {
   const files = path.join(sitesDir, 'trash', name, 'files');
@@ -156,7 +156,6 @@ test('files that cannot be removed delay nothing, are named, raise an alarm afte
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Creates a site's folder with `count` files. */
 async function folderOf(folder: string, name: string, count: number): Promise<string> {
   const files = path.join(folder, name, 'files');
   await mkdir(files, { recursive: true });
@@ -258,9 +257,9 @@ test('the age of the oldest folder in the trash is a metric', async () => {
 });
 
 /**
- * The attacker's program. It waits until the removal has begun to empty the folder `victim`, and then replaces it by a
- * link to `canary`. The canary's files have the same names but do not belong to the site. A removal that followed the
- * link would delete them.
+ * The attacker's program. It waits until the removal has begun to empty the folder `victim`, and then replaces this
+ * folder by a link to `canary`. The canary's files have the same names but do not belong to the site. A removal that
+ * followed the link would delete them.
  */
 const exchange = `
 const fs = require('node:fs');
@@ -316,8 +315,8 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
 }
 
 /**
- * Repeats {@link removeUnderAttack} until the swap came in time. With `isFollowed`, an attempt counts only if the link
- * existed before the removal's next file.
+ * Repeats {@link removeUnderAttack} until the swap came in time. With `isFollowed`, an attempt counts only if the
+ * removal has followed the link.
  */
 async function leftAfterExchange(
   isolation: Isolation,

@@ -11,17 +11,17 @@ import type { SiteRecord } from '../on-disk/site-folder';
 import { countTree, filesPathIn, startSiteProgram } from './site-box';
 
 /**
- * The pace is 50 files in 100 ms for an organisation, which has at most two folders at a time. After faster mass
- * deletes, creating files on ext4 was measured to be 2 to 4 times slower. Removing `turn_files` takes a minute, and
- * then the folder of another organisation has its turn.
+ * Each folder loses 25 files in 100 ms. An organisation has at most two folders at a time, so it loses 50. After faster
+ * mass deletes, creating files on ext4 was measured to be 2 to 4 times slower. Removing `turn_files` takes a minute.
+ * Then the folder of another organisation has its turn.
  */
 const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
 export type RemovalPace = typeof usualPace;
 /** Folders that are emptied at a time, shared between organisations. */
 const atOnceMax = 4;
-/** Folders of one site that may wait to be emptied, however large they are. */
+/** How many folders of one site may wait to be emptied, however large they are. */
 const waitingMax = 2;
-/** The first pause before leftovers are tried again; each further one is twice as long, up to five hours. */
+/** The pause before leftovers are tried again. It doubles with each try, up to five hours and twenty minutes. */
 const usualAgainMs = 600_000;
 const doublingsMost = 5;
 const dayMs = 86_400_000;
@@ -48,7 +48,6 @@ interface WaitingFolder {
   bytesMost: number | null;
 }
 
-/** The owner of a folder. */
 type Owner = Pick<SiteRecord, 'site_id' | 'organisation_id'>;
 
 const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('site_trash.oldest', {
@@ -58,11 +57,10 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 
 /**
  * Moves folders to the trash at once and deletes them slowly, in turns, also after a restart. A folder is a site's or a
- * release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, as the account
- * that owns them. All other files are the host's own, and this process deletes them. A second child deletes files that
- * the account may not remove, such as one that an operator made as root. The second child runs with root's rights over
- * these files, in a box that shows nothing else. The log names the files that still remain, and a later try removes
- * them.
+ * release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, under the account
+ * that owns them. This process deletes all other files, which are its own. A second child deletes files that the
+ * account may not remove, such as one that an operator made as root. It has root's rights over these files, in a box
+ * that shows nothing else. The log names the files that still remain, and a later try removes them.
  */
 export class SlowRemoval {
   private readonly folder: string;
@@ -73,7 +71,7 @@ export class SlowRemoval {
   private readonly againMs: number;
   private readonly places = new FairPlaces(atOnceMax);
   private readonly running = new Set<Promise<void>>();
-  /** The folders of each site whose removal has not been tried to the end. */
+  /** The folders of each site whose first try of removal has not ended. */
   private readonly waiting = new Map<string, Set<WaitingFolder>>();
   private readonly stopping = new AbortController();
   /** Each folder in the trash, with the time of its arrival. */
@@ -123,9 +121,9 @@ export class SlowRemoval {
   }
 
   /**
-   * Resolves when few folders of the site wait to be emptied, or take no more than a site may have on disk. Otherwise a
-   * site could fill the disk with releases of many small files, because it drops them faster than the host deletes
-   * them. Rejects with the signal's reason.
+   * Resolves when few folders of the site wait to be emptied, or when all of them together take no more than a site may
+   * have on disk. Otherwise a site could fill the disk with releases of many small files, because they are dropped
+   * faster than they are deleted. Rejects with the signal's reason.
    */
   async waitForRoom(siteId: string, signal: AbortSignal): Promise<void> {
     const aborted = new Promise<never>((_, reject) => {
@@ -214,8 +212,8 @@ export class SlowRemoval {
   }
 
   /**
-   * Raises an alarm once the folder has been in the trash for a day. Until then, remaining files are a warning, and a
-   * failed child is an error.
+   * Logs why a folder is not removed, and plans the next try. Once the folder has been in the trash for a day, the log
+   * line is an alarm. Until then, remaining files are a warning, and a failed child is an error.
    */
   private tryAgain(
     folder: string,
@@ -246,7 +244,7 @@ export class SlowRemoval {
       if (isOver) return { left, named, isOver };
       rest = { ...rest, left: rest.left + left, named: [...rest.named, ...named] };
     }
-    // When the customers' files are gone, only the host's own files and empty folders are left.
+    // When the customers' files are gone, only the site agent's own files and empty folders are left.
     if (rest.left === 0) await rm(folder, { recursive: true, force: true });
     return rest;
   }
@@ -256,13 +254,13 @@ export class SlowRemoval {
     const isRoot = process.getuid?.() === 0;
     const isOurs = isRoot && uid === 0;
     const hasBoxes = this.isolation.kind !== 'none';
-    // Without boxes, files of root are no customer's files, so no child has to remove them.
+    // Without boxes, files of root are the site agent's own, so no child has to remove them.
     if (isOurs && !hasBoxes) return nothingLeft;
     let emptied = isOurs ? nothingDone : await this.empty(dir, isRoot ? uid : null);
     if (emptied.isOver) return emptied;
     if (emptied.left > 0 && isRoot && hasBoxes) emptied = await this.empty(dir, nobody, ['dac_override', 'fowner']);
-    // `rmdir` fails if a child left a file that it did not report. From here on, this process follows paths with all
-    // its rights, so no customer's file may be left.
+    // `rmdir` fails if a child left a file that it did not report. The caller deletes the rest with all rights of this
+    // process, so no customer's file may be left.
     if (emptied.left === 0 && !emptied.isOver) await rmdir(dir);
     return emptied;
   }
@@ -291,15 +289,18 @@ export class SlowRemoval {
 }
 
 /**
- * The time when a folder was moved aside. It is in the folder's name, or, for a folder of an earlier version, in its
- * inode.
+ * Returns the time when a folder was moved aside. It is in the folder's name. For a folder of an earlier version it is
+ * the ctime.
  */
 async function movedAsideAt(folder: string): Promise<number> {
   const inName = /\.(\d{13})-[0-9a-f]{12}$/.exec(folder)?.[1];
   return inName === undefined ? (await lstat(folder)).ctimeMs : Number(inName);
 }
 
-/** The folders of customers' files in a folder of a site or of a release. All folders above them belong to the host. */
+/**
+ * Finds the folders of customers' files in a folder of a site or of a release. All folders above them are the site
+ * agent's own.
+ */
 async function filesFoldersIn(folder: string): Promise<string[]> {
   const releases = await namesIn(path.join(folder, 'releases'));
   const candidates = [folder, ...releases.map((name) => path.join(folder, 'releases', name))].map((release) =>

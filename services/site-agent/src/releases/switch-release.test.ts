@@ -136,7 +136,7 @@ test('a freeze ends by itself when its time is over, and no sooner', async () =>
   const startedMs = performance.now();
   await host.client.freezeSite(siteId, 600, claim(6));
   expect(await readPage(url)).toMatch(/^file=(\d) row=\1$/);
-  // The host started its clock after this test did, so this also holds on a slow machine.
+  // The site agent started its clock after this test did, so the expectation also holds on a slow machine.
   expect(performance.now() - startedMs).toBeGreaterThan(590);
   expect((await host.client.readSite(siteId)).frozen).toBe(false);
 });
@@ -150,7 +150,7 @@ test('a slow visitor of the old release does not end the freeze of the new relea
   const reading = http.get(new URL('large.bin', site.url), (response) => response.pause());
   reading.on('error', () => undefined);
   await once(reading, 'response');
-  // The freeze's time limit runs while the host waits for visitors, as in a restore.
+  // The time of the freeze runs while the site agent waits for visitors, as in a restore.
   expect(await host.client.freezeSite(siteId, 5_000, claim(6))).toEqual({ frozen: true, drained: false });
   expect(await host.client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claim(6))).toMatchObject({
     current_release: to,

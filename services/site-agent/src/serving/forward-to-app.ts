@@ -7,8 +7,8 @@ import { type ChildSays, childSaysSchema, type Forwarded, isSaid } from '../cont
 import { generationHeader } from './probe-site';
 
 /**
- * Headers between two hops only (RFC 9110, 7.6.1), and the probe's header, because an application must not learn its
- * secret.
+ * Headers that are not passed on: those of one hop only (RFC 9110, 7.6.1), the probe's header, whose secret an
+ * application must not learn, and `X-Forwarded-For`, which a visitor could forge.
  */
 const notForwarded = new Set([
   'connection',
@@ -39,7 +39,7 @@ function withoutHops(raw: readonly string[]): string[] {
   return kept;
 }
 
-/** Tells a probe which process answers now, and starts the process if needed. Throws {@link AppDown}. */
+/** Tells a probe which process answers now, by a header. Starts the process if needed. Throws {@link AppDown}. */
 export async function announceGeneration(response: ServerResponse, app: AppRunner, wish: RestartWish): Promise<void> {
   response.setHeader(generationHeader, String((await app.take(wish)).generation));
 }
@@ -139,8 +139,8 @@ export class AppVisit implements AppVisitor {
       if (body.length === 0) response.flushHeaders();
       if (body.length === 0 || response.write(body)) go();
       else {
-        // A visitor who takes nothing would keep a place for ever, so the time is limited until the bytes are taken. A
-        // visitor for whom there are no bytes yet may wait.
+        // A visitor who takes nothing would keep a place for ever, so the visitor has limited time to take the bytes.
+        // There is no limit while the application has sent no bytes.
         response.setTimeout(untakenMs);
         response.once('drain', () => {
           response.setTimeout(0);
@@ -155,7 +155,10 @@ export class AppVisit implements AppVisitor {
     this.talk?.say({ say: 'more' });
   }
 
-  /** Node can read some answers that it cannot write, for example with the status 000. No part of them is sent. */
+  /**
+   * Sends the head of an answer. Node can read some answers that it cannot write, for example with the status 000. No
+   * part of such an answer is sent.
+   */
   private passHead({ status, message, headers }: { status: number; message: string; headers: string[] }): boolean {
     const { response } = this;
     const pairs = pairsOf(withoutHops(headers));
@@ -189,7 +192,8 @@ export class AppVisit implements AppVisitor {
   }
 
   /**
-   * Sends a piece of the request's body each time the child asks for one. Node joins the bytes that arrive meanwhile.
+   * Sends a piece of the request's body each time the child asks for one. A piece joins the bytes that have arrived
+   * meanwhile.
    */
   private async sendBody(): Promise<void> {
     const { incoming, response } = this;
@@ -232,7 +236,7 @@ export class AppVisit implements AppVisitor {
 const pairsOf = (raw: readonly string[]): [string, string][] =>
   raw.flatMap((name, at): [string, string][] => (at % 2 === 0 ? [[name, raw[at + 1] ?? '']] : []));
 
-/** The promise may reject while nobody waits for it. */
+/** Makes a promise that may reject even if nobody awaits it. */
 function deferred<T>(): [Promise<T>, { resolve(value: T): void; reject(error: Error): void }] {
   let handle: { resolve(value: T): void; reject(error: Error): void } | undefined;
   const promise = new Promise<T>((resolve, reject) => {

@@ -3,23 +3,19 @@ import { SerialQueue } from '@drydock/agent/host';
 import type { SiteFolder } from '../on-disk/site-folder';
 
 const heldMax = 2_000;
-/** The longest wait at the gate. Most switches are shorter, and most clients wait longer. */
+/** The longest wait at the gate. Most switches take less time, and most clients would wait longer. */
 const heldMsMax = 20_000;
 
-/** The reason why a waiting request was not served. */
 export class GateError extends Error {
   override readonly name = 'GateError';
 }
 
-/**
- * The place where a freeze is kept. A site whose agent dies during a freeze must not be open when the next agent
- * starts.
- */
+/** Keeps a freeze on disk. If the site agent dies during a freeze, the site must not be open at the next start. */
 type FreezeStore = Pick<SiteFolder, 'readFreeze' | 'writeFreeze' | 'removeFreeze'>;
 
 /**
- * While the gate is open, everybody passes. While it is frozen, requests and sessions are not refused but wait until it
- * thaws.
+ * Lets everybody pass while it is open. While it is frozen, requests and database sessions wait until it thaws, or for
+ * at most 20 s.
  */
 export class Gate {
   private readonly store: FreezeStore;
@@ -38,7 +34,8 @@ export class Gate {
   }
 
   /**
-   * Freezes for `ttlMs` at most, so that a worker that dies leaves no site frozen. A second call starts the time again.
+   * Freezes for at most `ttlMs`, because the worker that has to thaw the site may die. A second call starts the time
+   * again.
    */
   freeze(ttlMs: number): Promise<void> {
     return this.changes.run(async () => {
@@ -48,9 +45,9 @@ export class Gate {
   }
 
   /**
-   * Freezes the site again if this process ended during a freeze. Call this before the site is served. The first start
-   * begins the time once more, because the worker has to find this process again. Later starts continue with the time
-   * that remains.
+   * Freezes the site again if the site agent ended during a freeze. Call this before the site is served. The first
+   * start begins the time once more, because the worker has to find the agent again. Later starts continue with the
+   * time that remains.
    */
   resume(): Promise<void> {
     return this.changes.run(async () => {
@@ -72,15 +69,15 @@ export class Gate {
     });
   }
 
-  /** Ends all waiting with an error, because the gate will not be thawed any more. The record of a freeze stays. */
+  /** Ends all waiting with an error, because nobody will thaw the gate any more. The freeze stays on disk. */
   close(): void {
     this.isClosed = true;
     this.letGo();
   }
 
   /**
-   * Resolves when the gate is open. Throws {@link GateError} if too many wait already, after 20 s, or if `signal`
-   * reports that the client has left.
+   * Resolves when the gate is open. Throws {@link GateError} if too many wait already, after 20 s, if `signal` reports
+   * that the client has left, or if the gate is closed.
    */
   async pass(signal: AbortSignal): Promise<void> {
     while (this.isFrozen) await this.hold(signal);
@@ -88,8 +85,8 @@ export class Gate {
   }
 
   /**
-   * Holds a database client at the gate like {@link pass}. Resolves with a refusal for the client to read, or with null
-   * if the client may enter.
+   * Holds a database client at the gate like {@link pass}. Resolves with null if the client may enter, or with the text
+   * of a refusal.
    */
   async admit(client: Socket): Promise<string | null> {
     const left = new AbortController();
@@ -107,8 +104,8 @@ export class Gate {
   }
 
   /**
-   * Thaws the site at the end of the time. If the record cannot be removed, the next start of this process freezes the
-   * site again for the same time.
+   * Thaws the site at the end of the time. If the record cannot be removed, the next start of the site agent may freeze
+   * the site again.
    */
   private expire(): void {
     this.letGo();

@@ -5,7 +5,10 @@ import { probeSite } from './probe-site';
 const servers: Server[] = [];
 afterAll(() => Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve)))));
 
-/** Accepts connections and sends `say` to each. Resolves with host and port. */
+/**
+ * Listens, and answers the first bytes of each connection with `say`, or with nothing if `say` is null. Resolves with
+ * host and port.
+ */
 async function listening(say: string | Buffer | null): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);

@@ -12,7 +12,10 @@ import type { Release } from '../releases/release-store';
 import { AppVisit, announceGeneration, untakenMs } from './forward-to-app';
 import { type Gate, GateError } from './gate';
 
-/** The queries of a page failed; the message is for the site's owner, in the log. */
+/**
+ * A page could not be rendered, for example because one of its queries failed. The visitor gets a 500. The reason is
+ * only in the site agent's log.
+ */
 export class PageFailed extends Error {
   override readonly name = 'PageFailed';
 }
@@ -91,7 +94,7 @@ async function sendFile(
 }
 
 function giveBackWhenSent(response: ServerResponse, leave: () => void): void {
-  // The time is measured from the last byte that the visitor has taken, because a file may take hours.
+  // The limit restarts with each byte that the visitor takes, because a whole file may take hours.
   response.setTimeout(untakenMs, () => response.destroy());
   if (response.destroyed) leave();
   else response.once('close', leave);
@@ -122,7 +125,7 @@ async function serveRequest(
     app_runs: release.app.running !== null,
   };
   const { content } = release;
-  // The child must not forward a probe at once, because the answer needs the header with the generation of the process.
+  // A probe is not forwarded by the child, because its answer needs the header with the generation of the process.
   const due = isProbe ? null : release.app.due;
   const visited =
     due === null
@@ -177,8 +180,8 @@ async function sendFound(
 export type ByteRange = { start: number; end: number } | 'whole' | 'unsatisfiable';
 
 /**
- * One range of a file by RFC 9110. Several ranges, or text that is no byte range, are answered with the whole file.
- * `end` is inclusive.
+ * Reads one range of a file by RFC 9110. `end` is inclusive. Several ranges, and text that is no byte range, count as
+ * the whole file.
  */
 function readRange(header: string | undefined, size: number): ByteRange {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
@@ -228,16 +231,19 @@ const types: Record<string, string> = {
   '.wasm': 'application/wasm',
 };
 
-/** The content type for a lower-case extension with its dot. A file with an unknown extension is a download. */
+/**
+ * Returns the content type for a lower-case extension with its dot. Browsers download a file with an unknown extension.
+ */
 const contentTypeOf = (extension: string): string => types[extension] ?? 'application/octet-stream';
 
 const closeMs = 3_000;
-/** A site's pages can fail at every request, so failures are logged at most this often. */
+/** The shortest time between two logged failures of a site, because its pages can fail at every request. */
 const logEveryMs = 10_000;
 const probeHeader = 'x-drydock-probe';
 
 /**
- * A site's web server. Each request waits at the gate, then takes the live release once and is answered from it alone.
+ * A site's web server. Each request, except a probe, waits at the gate. Then it takes the live release once and is
+ * answered from this release alone.
  */
 export class SiteWeb {
   readonly server: Server;
@@ -258,7 +264,7 @@ export class SiteWeb {
     return { [probeHeader]: this.probeToken };
   }
 
-  /** Closes the server, and lets running requests end for at most 3 s. */
+  /** Closes the server. Running requests may take 3 s more. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     this.server.closeIdleConnections();
@@ -290,7 +296,7 @@ export class SiteWeb {
     const isDown = error instanceof AppDown;
     if (!isHeld && !isDown) this.logFailure(error);
     if (response.destroyed) return;
-    // Once the head is sent, the status cannot be changed any more: the client must see that the body is cut off.
+    // The head with its status has been sent, so only a cut connection can tell the client that the answer has failed.
     if (response.headersSent) response.destroy();
     else if (error instanceof SandboxUnavailable) {
       sendText(
@@ -311,7 +317,7 @@ export class SiteWeb {
     else sendText(response, 500, 'This page could not be shown\n');
   }
 
-  /** Logs one failure in 10 s and counts the others in between. */
+  /** Logs at most one failure in 10 s, with the number of failures that were not logged. */
   private logFailure(error: unknown): void {
     const nowMs = performance.now();
     if (nowMs - this.loggedMs < logEveryMs) {

@@ -19,7 +19,7 @@ let attacker: FilledSite;
 let victim: FilledSite;
 const ids: [string, string] = [newSiteId(), newSiteId()];
 
-/** Sends an endless answer in chunks of one byte. */
+/** An application with an endless answer in chunks of one byte. */
 const endless = `
 const chunks = Buffer.from('1\\r\\nx\\r\\n'.repeat(1_000));
 require('node:net').createServer((socket) => {
@@ -31,7 +31,7 @@ require('node:net').createServer((socket) => {
 }).listen(1);
 `;
 
-/** Opens visits, reports when all are answered, and reads until it is ended. */
+/** A program that opens `count` visits, prints `all` when all are answered, and reads until it is ended. */
 const visitorsSource = `
 const [port, count] = process.argv.slice(1).map(Number);
 let answered = 0;
@@ -44,7 +44,7 @@ for (let number = 0; number < count; number += 1) {
 }
 `;
 
-/** Reads everything, sends a byte at a time, and prints its port. */
+/** A server that reads everything, sends one byte at a time, and prints its port. */
 const sinkSource = `
 const server = require('node:net').createServer({ noDelay: true }, (socket) => {
   const drip = () => { if (socket.write('x')) setImmediate(drip); else socket.once('drain', drip); };
@@ -111,15 +111,16 @@ async function attack(source: string, args: readonly string[]): Promise<{ firstL
 async function expectAsEver(quiet: Measured): Promise<void> {
   const attacked = await visitVictim(200);
   expect(attacked.statuses).toEqual(new Set([200]));
-  // The promised limit is three times the quiet time. In an ordinary run, other suites make the times vary more.
+  // The promised limit is three times the quiet time. In an ordinary run it is ten times, because other suites make the
+  // times vary more.
   const times = isChaos ? 3 : 10;
   expect(attacked.medianMs).toBeLessThan(times * quiet.medianMs);
   expect(attacked.highMs).toBeLessThan(times * quiet.highMs);
 }
 
 /**
- * Sends a byte at a time over 64 connections to the outside and 20 to its database, as fast as it can. Tells its
- * visitor when all are open.
+ * An application that sends one byte at a time over 64 connections to the outside and 20 to its database, as fast as it
+ * can. It answers its visitor when all are open.
  */
 const talkative = (port: number): string => `const net = require('node:net');
   const { hostname, port: databasePort } = new URL(process.env.DATABASE_URL);
@@ -164,7 +165,7 @@ test.each([64, 300])(
   },
 );
 
-/** Sends an endless answer, as fast as its visitor reads. */
+/** An application with an endless answer, sent as fast as its visitor reads. */
 const plentiful = `
 const piece = Buffer.alloc(65_536, 'x');
 require('node:http').createServer((request, response) => {

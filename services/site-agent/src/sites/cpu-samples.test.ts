@@ -9,7 +9,6 @@ const [lowest, highest] = [niceOf(1), niceOf(0)];
 
 interface Fake {
   pid: number;
-  /** The parent process. */
   parent?: number;
   /** The number of cores that the process uses from now on. */
   takes?: number;
@@ -46,7 +45,7 @@ class Machine {
     this.processes.set(pid, { pid, parent, startedTicks: String(pid), cpuMs, takes });
   }
 
-  /** Adds a box with this first process. */
+  /** Adds a box whose first process is `fake`. */
   box(fake: Fake, organisation: string, kind: WorkKind = 'serving'): void {
     this.run(fake);
     this.shares.watch({ process: { pid: fake.pid }, exited: new Promise(() => undefined) }, organisation, kind);

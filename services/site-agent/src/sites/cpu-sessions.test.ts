@@ -64,7 +64,8 @@ function childrenOf(title: string): number[] {
 const niceOfPid = (pid: number): number | null => readNice(pid).session ?? readNice(pid).thread;
 
 /**
- * On a kernel that does not group sessions, an ordinary user cannot raise a priority again. So none is lowered there.
+ * Whether priorities change here. On a kernel that does not group sessions, an ordinary user cannot raise a priority
+ * again, so no priority is lowered.
  */
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 
@@ -104,7 +105,8 @@ itWith(
     await until(() => workers().length > 0);
     const watched = [server.proof.pid, ...workers(), ...childrenOf(`postgres: ${role} `)];
     expect(watched.length).toBe(3);
-    // For an ordinary user the kernel sets one session's priority in a tenth of a second. The next samples do the rest.
+    // For an ordinary user the kernel changes the priority of one session in a tenth of a second, so it may take
+    // several samples.
     const haveSunk = async (): Promise<boolean> => {
       await shares.sample();
       return watched.every((pid) => (niceOfPid(pid) ?? 0) >= niceOf(0));

@@ -49,8 +49,8 @@ const niceOfApp = async (name: keyof typeof ids): Promise<number | null> =>
   niceOfPid((await host.client.readApp(ids[name])).pid);
 
 /**
- * Tells whether priorities can change. On a kernel that does not group sessions, an ordinary user cannot raise a
- * priority again. So none is lowered there.
+ * Whether priorities change here. On a kernel that does not group sessions, an ordinary user cannot raise a priority
+ * again, so no priority is lowered.
  */
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 

@@ -101,7 +101,7 @@ test('neither an unreadable record nor a folder that is no site keeps another si
   await writeFile(path.join(live, 'notes.txt'), '');
   host = await startHost(host.config);
   expect(await readPage(site.url)).toBe('file=1 row=1');
-  // The site exists. An answer that it is missing or destroyed would leave its data behind.
+  // The site exists. If the answer said that it is missing or destroyed, its data would be left behind.
   await expect(host.client.readSite(bad)).rejects.toMatchObject({ code: 'internal' });
   await expect(host.client.destroySite(bad, claim(2))).rejects.toMatchObject({ code: 'internal' });
   await host.stop();

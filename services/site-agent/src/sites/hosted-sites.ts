@@ -13,15 +13,18 @@ import { Site } from './site';
 import type { SiteContext } from './site-context';
 import { siteJobKinds } from './site-jobs';
 
-/** The pause before a site is opened again, for example because its port is taken or its database cannot be reached. */
+/**
+ * The pause before the next attempt to open a site, for example because its port is taken or its database cannot be
+ * reached.
+ */
 const reopenMs = 5_000;
-/** How long a start waits for the existing sites. */
+/** How long a start of the site agent waits for the existing sites. */
 const openMs = 15_000;
 const modes: readonly Mode[] = ['live', 'sandbox'];
 
 /**
- * All sites of this host. Every change of a site goes through here. The changes of one site run one at a time. The host
- * checks the fence of each change and writes the change to the ledger.
+ * All sites of this site agent. Every change that a worker requests goes through this class. It runs the changes of one
+ * site one at a time, checks the fence of each change, and writes the change to the ledger.
  */
 export class HostedSites {
   private readonly sitesDir: string;
@@ -32,7 +35,7 @@ export class HostedSites {
   private readonly accounts: Accounts;
   private readonly destroyed: DestroyedFences;
   private readonly sites = new Map<string, Site>();
-  /** Folders whose record could not be read; they may be sites. */
+  /** The ids of sites whose record could not be read. */
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
@@ -47,8 +50,8 @@ export class HostedSites {
   }
 
   /**
-   * Serves every site on disk. A site that cannot be opened, or whose database starts slowly, does not delay the other
-   * sites.
+   * Serves every site on disk. No site waits for another that cannot be opened or whose database starts slowly.
+   * Resolves when all sites are open, or after 15 s.
    */
   async open(): Promise<void> {
     const folders: SiteFolder[] = [];
@@ -58,7 +61,7 @@ export class HostedSites {
         folders.push(new SiteFolder(this.sitesDir, mode, siteId));
     }
     const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await this.readKnown(folder) })));
-    // A folder without a record never became a site, so it is left out.
+    // A folder without a record never became a site. A folder whose record is unreadable was logged above.
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
     for (const { record } of known)
       for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
@@ -78,7 +81,6 @@ export class HostedSites {
     return site;
   }
 
-  /** The engines that a new site can choose. */
   offeredDatabases(): Promise<SiteDatabase[]> {
     return this.context.databases.offered();
   }
@@ -87,7 +89,7 @@ export class HostedSites {
     return this.sites.values();
   }
 
-  /** The organisation whose share a site uses. */
+  /** Returns the organisation whose share a site uses. A site without an organisation has a share of its own. */
   organisationOfSite(siteId: string): string {
     return this.sites.get(siteId)?.organisation ?? siteId;
   }
@@ -99,15 +101,15 @@ export class HostedSites {
   }
 
   /**
-   * The organisation of each cluster's sites. If the sites of a cluster have different organisations, one of these is
-   * chosen.
+   * Maps each cluster to the organisation of its sites. If the sites of a cluster have different organisations, one of
+   * these is chosen.
    */
   organisationsOfClusters(): Map<string | undefined, string> {
     return new Map([...this.sites.values()].map(({ record, organisation }) => [record.cluster, organisation]));
   }
 
   /**
-   * Runs one change of an existing site. Jobs of the site with an older fence are ended first. Throws `unknown_site`,
+   * Runs one change of an existing site. First ends the site's jobs that have an older fence. Throws `unknown_site`,
    * `stale_fence`, and the errors of `work`.
    */
   async change<T>(siteId: string, name: ChangeName, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
@@ -157,8 +159,8 @@ export class HostedSites {
   }
 
   /**
-   * Reads a folder's record. Null for a folder that is no site, and for a folder with an unreadable record. An operator
-   * has to repair the record. Until then another site may get the ports in it.
+   * Reads a folder's record. Returns null if the folder has no record, or if an operator has to repair the record.
+   * Until the repair, another site may get the ports in the record.
    */
   private async readKnown(folder: SiteFolder): Promise<SiteRecord | null> {
     try {
@@ -176,7 +178,7 @@ export class HostedSites {
   private openInTurn(site: Site): Promise<void> {
     const { site_id: siteId } = site.record;
     return this.changes.inTurn(siteId, async () => {
-      // When the site's turn comes, it may have been destroyed, or the host may be closing.
+      // The site may have been destroyed before its turn, and the site agent may be closing.
       if (this.isClosing || this.sites.get(siteId) !== site) return;
       try {
         await site.open();
@@ -222,7 +224,7 @@ export class HostedSites {
   private async destroyKnown(siteId: string, site: Site | undefined, change: Change): Promise<void> {
     if (site !== undefined) {
       await site.destroy().catch((error: unknown) => {
-        // A closed site cannot be used again: the next attempt to make or destroy it begins with a new object.
+        // A closed site cannot be opened again, so the next attempt to make or destroy the site gets a new object.
         this.sites.set(siteId, new Site(site.folder, site.record, this.context));
         throw error;
       });
@@ -234,8 +236,8 @@ export class HostedSites {
 }
 
 /**
- * Keeps the fences of destroyed sites, which have no folder any more, so that a late worker cannot bring such a site
- * back.
+ * Keeps the fences of destroyed sites, whose folders have gone. A worker that comes late with an older fence cannot
+ * bring such a site back.
  */
 class DestroyedFences {
   private readonly folder: string;

@@ -10,31 +10,32 @@ import type { SiteDatabases } from '../database/release-database';
 import type { SiteRecord } from '../on-disk/site-folder';
 import type { SlowRemoval } from '../releases/slow-removal';
 
-/** The parts of the host that its sites share. */
+/** The parts of the site agent that its sites share. */
 export interface SiteContext {
   /** The address that the sites' ports listen at. */
   host: string;
   databases: DatabasesByEngine;
   removal: SlowRemoval;
   cpu: CpuShares;
-  /** The organisations' shares of this host for pages. */
+  /** The organisations' shares of this machine for pages and applications. */
   places: PagePlaces;
   /** The most bytes that a site's live files may take. The same limit applies separately to its live database. */
   diskBytes: number;
-  /** The means that keep a site's programs apart from everything else. */
+  /** How a site's programs are kept apart from everything else. */
   isolation: Isolation;
-  /** Whether an application has a network of its own. */
   network: BoxNetwork;
-  /** The policy for applications' connections from a network of their own. */
+  /** Decides where applications may connect to from a network of their own. */
   outgoing: OutgoingPolicy;
   /** Whether the operator lets applications run without isolation. */
   isRiskTaken: boolean;
-  /** Runs one change of a site at a time. A job's changes of the site's releases take turns with all other changes. */
+  /**
+   * Runs one change of a site at a time. When a job makes, publishes or discards a release, that is such a change too.
+   */
   inTurn<T>(siteId: string, work: () => Promise<T>): Promise<T>;
   log: Log;
 }
 
-/** The databases of this host's sites. The record of a site says which engine its databases have. */
+/** The databases of this agent's sites. The record of a site says which engine its databases have. */
 export class DatabasesByEngine {
   private readonly postgres: PostgresDatabases;
   private readonly mariadb: MariadbDatabases;
@@ -48,12 +49,12 @@ export class DatabasesByEngine {
     return mariadb === undefined ? this.postgres : this.mariadb;
   }
 
-  /** The engines that a new site can choose here. */
+  /** The engines that a new site can choose on this machine. */
   async offered(): Promise<SiteDatabase[]> {
     return (await this.mariadb.newest()) === null ? ['postgres'] : ['postgres', 'mysql'];
   }
 
-  /** The fields for the database in a new site's record. Throws `database_not_offered`. */
+  /** Returns the fields of a new site's record that depend on its engine. Throws `database_not_offered`. */
   async choose(wanted: SiteDatabase): Promise<Pick<SiteRecord, 'mariadb'>> {
     return wanted === 'postgres' ? {} : { mariadb: await this.mariadb.choose() };
   }

@@ -27,7 +27,10 @@ afterAll(() => clearHost(host, ids));
 
 const waits = { timeoutMs: 100_000 };
 describe('an application', () => {
-  /** Writes 80 MB: into a named file, into a file without a name, or into a file in a closed folder. */
+  /**
+   * An application that writes 80 MB: into a named file, into a file without a name, or into a file in a closed folder.
+   * For / it writes nothing.
+   */
   const app = `const fs = require('fs');
     require('http').createServer((request, answer) => {
       fs.mkdirSync('/site/closed', { recursive: true });
@@ -47,7 +50,7 @@ describe('an application', () => {
       await until(async () => (await fetch(new URL(request, site.url))).ok, waits);
       await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
       expect(await (await fetch(neighbour.url)).text()).toBe('7');
-      // The folder is opened before its removal, because the mode 0 also keeps out a host without root's rights.
+      // The folder is opened before its removal, because without root's rights the mode 0 would keep out this test too.
       await chmod(path.join(site.files_dir, 'closed'), 0o700);
       await rm(path.join(site.files_dir, 'closed'), { recursive: true, force: true });
     },

@@ -6,7 +6,7 @@ import type { Release } from '../releases/release-store';
 import { countTree } from '../releases/site-box';
 
 export interface SiteDiskSettings {
-  /** The limit for the live files, and for the live database as well. */
+  /** The limit for the live files. The same limit applies separately to the live database. */
   diskBytes: number;
   isolation: Isolation;
   /** The site's account. Null stands for this process's account. */
@@ -28,9 +28,9 @@ export class SiteDisk {
   private release: Release | null = null;
   private files: DiskState = 'within';
   private database: DiskState = 'within';
-  /** The number of the application's starts at the last count; -1 if the application was running. */
+  /** The number of the application's starts at the last count, or -1 if the application was running then. */
   private starts = -1;
-  /** The endpoint's count of sessions at the last check; -1 if the next check must read the size in any case. */
+  /** The endpoint's number of sessions at the last check, or -1 if the next check must read the size in any case. */
   private sessions = -1;
 
   constructor(settings: SiteDiskSettings) {
@@ -72,18 +72,18 @@ export class SiteDisk {
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     const before = this.database;
     this.database = this.stateOf('database', before, bytes);
-    // The next check must read the size if open sessions may still write. So must it for a closed database, which
-    // shrinks as its temporary files are removed.
+    // Open sessions may still write, and a closed database shrinks as its temporary files are removed. In both cases
+    // the next check must read the size.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     if (found.isReadOnly === null) {
-      // The site's sessions hold all memory of the server, so it cannot say whether it is read-only. They are ended
-      // here, and the next check asks again even if no new session has begun.
+      // The site's sessions hold all memory of the server, so the server could not say whether the database is
+      // read-only. The sessions are ended, and the next check asks again even if no new session has begun.
       this.sessions = -1;
       return database.endSiteSessions();
     }
     const isFull = this.database !== 'within';
     if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
-    // Nobody connects to a closed database, but its scheduled events (MariaDB) begin sessions of their own.
+    // The endpoint lets nobody into a closed database, but scheduled events (MariaDB) begin sessions of their own.
     if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
   }
 
@@ -95,8 +95,8 @@ export class SiteDisk {
   }
 
   /**
-   * The bytes of the release's files, including those that the application has removed but still holds open. Null if
-   * they could not be counted. The tree then keeps its last known size.
+   * Counts the bytes of the release's files, including those that the application has removed but still holds open.
+   * Resolves with null if they cannot be counted. The state of the files then stays as it is.
    */
   private async countFiles({ filesDir, app }: Release): Promise<number | null> {
     const { isolation, uid, watch } = this.settings;

@@ -1,7 +1,6 @@
 /*
- * This program carries out one job on a site's content, in the site's box and as the site's account. It sees the files
- * of one release and nothing else of this machine, holds only the keys of the job's archives, and logs in to one
- * database.
+ * Carries out one job on a site's content, in the site's box and under the site's account. The program sees the files
+ * of one release and no others, holds only the keys of the job's archives, and logs in to one database.
  */
 import { execFile } from 'node:child_process';
 import { Readable } from 'node:stream';
@@ -35,7 +34,7 @@ import {
 } from '@drydock/archive';
 import type { SiteTransfer } from '../database/postgres-transfer';
 
-/** The transfer of the job's engine, once it is loaded. */
+/** The transfer of the job's engine. Null until it is loaded. */
 let transfer: SiteTransfer | null = null;
 
 /** Loads the packages of one engine only, because a job waits until its program has loaded. */
@@ -48,7 +47,7 @@ async function loadTransfer(engine: ProgramDatabase['engine']): Promise<SiteTran
   return loaded.transfer;
 }
 
-/** Names the problem for the worker. Null for an error that is about neither the disk nor the database. */
+/** Names the problem for the worker. Returns null for an error that is about neither the disk nor the database. */
 const nameProblem: NameProblem = (error) => {
   const detail = error instanceof Error ? error.message : String(error);
   if (isDiskFull(error)) return { code: 'no_space', detail };
@@ -70,7 +69,10 @@ async function countRows(url: string, table: CountRowsSpec): Promise<{ rows: num
 export interface ReleaseToPack {
   spec: PackSpec;
   filesDir: string;
-  /** See {@link directoryRoot}. */
+  /**
+   * The real path of the folder of all releases. Absolute links into it are packed and reported ({@link
+   * directoryRoot}).
+   */
   releasesDir: string;
   database: ProgramDatabase;
   key: readonly DerivedKeys[];
@@ -79,7 +81,7 @@ export interface ReleaseToPack {
   progress(share: number): void;
 }
 
-/** The size at which the progress shows half when the real size is not known. */
+/** Used if the size is not known: the progress is half when this many bytes are packed. */
 const guessedBytes = 64 * 2 ** 20;
 
 async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGenerator<StreamEntry> {
@@ -88,8 +90,8 @@ async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGener
 }
 
 /**
- * Packs files straight from the release's folder, then its database from one snapshot, into one archive. The memory
- * that this takes does not grow with the size of the content.
+ * Packs the files straight from the release's folder, and then its database from one snapshot, into one archive. The
+ * memory that is needed does not grow with the content.
  */
 async function packRelease({
   spec,
@@ -145,7 +147,7 @@ export interface ReleaseToStage {
 
 /**
  * Stages files and database at the same time, because the files wait for the disk and the database waits for its
- * server. A failure of either stops both.
+ * server. If one fails, the other is stopped.
  */
 async function stageRelease({ chain, key, filesDir, database, progress }: ReleaseToStage): Promise<StageResult> {
   const lost = new SkippedPaths();
@@ -189,8 +191,8 @@ async function stageRelease({ chain, key, filesDir, database, progress }: Releas
 }
 
 /**
- * The description of the release's folder in the archives. Null for archives of earlier versions, which have no
- * description.
+ * Reads the description of the release's folder from the archives. Returns null for archives of earlier versions, which
+ * have no description.
  */
 async function describedFolder(
   chain: readonly ArchiveLink[],
@@ -209,9 +211,9 @@ async function describedFolder(
 const run = promisify(execFile);
 
 /**
- * Resolves when everything written to the file system of `folder` is on disk. One call serves a million files; an fsync
- * of each file would take minutes. Node has no syncfs, so this runs coreutils' `sync -f`. A system without `-f` has a
- * plain `sync`, which does more than needed.
+ * Resolves when everything that was written to the file system of `folder` is on disk. One call serves a million files;
+ * an fsync of each file would take minutes. Node has no syncfs, so this runs `sync -f` of coreutils. Where `sync` does
+ * not know `-f`, it runs `sync` for all file systems.
  */
 async function syncFileSystem(folder: string, signal: AbortSignal): Promise<void> {
   await run('sync', ['-f', folder], { signal }).catch(async (error: unknown) => {
@@ -222,13 +224,16 @@ async function syncFileSystem(folder: string, signal: AbortSignal): Promise<void
   });
 }
 
-/** The bytes written between two flushes. They are enough to be worth a flush, and few enough to be on disk soon. */
+/**
+ * The bytes that are written between two flushes. Fewer would not be worth a flush, and more would take long to reach
+ * the disk.
+ */
 const flushedEveryBytes = 96 * 1024 * 1024;
 
 /**
- * Returns a function that is called with the number of bytes written so far. It flushes them while writing goes on, so
+ * Returns a function to be called with the number of bytes written so far. It starts a flush while writing goes on, so
  * that the sync at the end finds little left to do. At most one flush runs at a time. A failed flush is not reported,
- * because the sync at the end fails as well.
+ * because the sync at the end would fail too.
  */
 function flushBehind(folder: string, signal: AbortSignal): (writtenBytes: number) => void {
   let flushedBytes = 0;

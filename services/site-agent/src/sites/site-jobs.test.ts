@@ -20,7 +20,7 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { fillVersion, readPage } from '../../test/versions';
 
 const attempts = isChaos ? 200 : 5;
-// The limit is for two hundred backups or restores, one after the other.
+// The time limit allows for two hundred backups or restores, one after the other.
 jest.setTimeout(900_000);
 const secret = 'the master key of this machine';
 const siteId = newSiteId();
@@ -54,7 +54,7 @@ function asSite(script: string, args: string[]): ChildProcess {
 }
 
 /**
- * Swaps a folder with a link to the canary until `stop` is called. `swaps` counts how often the link was in place.
+ * Swaps a folder with a link to the canary until `stop` is called. `swaps` returns how often the link was in place.
  * Resolves once the link was in place, or once `isTooLate` returns true.
  */
 async function startSwapping(
@@ -76,7 +76,7 @@ async function startSwapping(
   return { swaps: () => count, stop };
 }
 
-/** Repeats attempts until `attempts` attempts have met a swap. */
+/** Repeats `work` until it has met a swap `attempts` times. */
 async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
   let raced = 0;
   for (let attempt = 0; raced < attempts; attempt += 1) {
@@ -94,8 +94,8 @@ async function makeCanary(name: string): Promise<string> {
 }
 
 /**
- * Swaps a folder with a link to the canary under one name, as fast as it can. It prints a byte for each time that the
- * link was in place.
+ * A script that swaps a folder with a link to the canary under one name, as fast as it can. It prints a byte for each
+ * time that the link was in place.
  */
 const swap = `
 const fs = require('node:fs');

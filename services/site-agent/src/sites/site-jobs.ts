@@ -18,10 +18,13 @@ import type { Site } from './site';
 
 const program = 'sites/site-job.program.js';
 
-/** The jobs on a site's content, each in a child in the site's box. `siteOf` throws for a site that does not exist. */
+/**
+ * The kinds of jobs on a site's content. Each job runs in a child in the site's box. `siteOf` throws for a site that
+ * does not exist.
+ */
 export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, AnyJobKind> {
   return {
-    /** Packs files and database of one release into one archive; the site goes on serving. */
+    /** Packs files and database of one release into one archive, while the site goes on serving. */
     pack: jobKind({
       spec: packSpecSchema,
       hasChannel: true,
@@ -29,7 +32,7 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       organisation: ({ origin }) => origin.organisation_id,
       run: (context) => pack(siteOf(context.thingId), context),
     }),
-    /** Makes a whole new release beside the live release. It counts as a release once all its content is on disk. */
+    /** Makes a new release beside the live release. It counts as a release once all its content is on disk. */
     stage: jobKind({
       spec: stageSpecSchema,
       hasChannel: true,
@@ -37,7 +40,6 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       organisation: ({ origin }) => origin.organisation_id,
       run: (context) => stage(siteOf(context.thingId), context),
     }),
-    /** Counts the rows of a table of the live release. */
     count_rows: jobKind({
       spec: countRowsSpecSchema,
       hasChannel: false,

@@ -4,18 +4,17 @@ import { endpointDatabase } from '../database/database-endpoint';
 import { siteAccount } from '../database/mariadb-database';
 import { SiteFolder } from '../on-disk/site-folder';
 
-/** The folder of a site's live release, and the URL of its database for its owner. */
+/** The folder of a site's live release, and the URL of its database with the owner's login. */
 export interface SitePlace {
   filesDir: string;
   databaseUrl: string;
-  /** The account that owns the files; null: the host's own. */
+  /** The account that owns the files. Null stands for the site agent's own account. */
   uid: number | null;
 }
 
 /**
- * Reads facts about a site that the control protocol does not tell. Programs of the machine's operator use them, such
- * as the demo's seeding, because the operator may read the sites' folder. `host` is the address that the site host
- * listens on.
+ * Reads facts about a site that the control protocol does not tell. It is for programs of the machine's operator, who
+ * may read the sites' folder, such as the demo's seeding. `host` is the address that the site agent listens on.
  */
 export async function readSiteOnDisk(sitesDir: string, siteId: string, host: string): Promise<SitePlace> {
   for (const mode of modeSchema.options) {

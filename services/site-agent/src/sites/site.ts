@@ -30,9 +30,9 @@ import { SiteDisk } from './site-disk';
  */
 const drainMs = 3_000;
 /**
- * The length of the freeze that begins before a switch. After the switch, nobody may see the new release before it was
- * probed. If a worker dies right after the switch, another worker takes over when the lease has ended and a sweep has
- * found the workflow. That takes at most 35 s (`WORKFLOW_LEASE_SECONDS`, `WORKFLOW_SWEEP_MS`).
+ * The length of the freeze that begins before a switch. After the switch, nobody may see the new release until it has
+ * been probed. If the worker dies right after the switch, another worker takes over within 35 s: the lease ends
+ * (`WORKFLOW_LEASE_SECONDS`), and then a sweep finds the workflow (`WORKFLOW_SWEEP_MS`).
  */
 const switchFreezeMs = 45_000;
 const portLimitMs = 10_000;
@@ -47,8 +47,8 @@ export interface PreparedRelease {
 }
 
 /**
- * One hosted site: its folder, its two addresses, and the link `current`, which names the release that both addresses
- * serve. Only one caller at a time may change a site.
+ * One hosted site: its folder, its two addresses (web and database), and the link `current`, which names the release
+ * that both addresses serve. Only one caller at a time may change a site.
  */
 export class Site {
   readonly folder: SiteFolder;
@@ -119,8 +119,8 @@ export class Site {
   }
 
   /**
-   * Records the domain and the organisation. The domain is kept only for people, because the site is reached by its
-   * port. The site uses the organisation's share of the host.
+   * Records the domain and the organisation. The domain is only for people, because the site is reached by its port.
+   * The site uses the organisation's share of the machine.
    */
   async learn(told: { domain?: string; organisation_id?: string | undefined }): Promise<void> {
     const { domain = this.settings.domain, organisation_id = this.settings.organisation_id } = told;
@@ -144,14 +144,14 @@ export class Site {
   }
 
   /**
-   * Registers a process that works for this site, so that it gets its share of processor time. Call this when the
-   * process starts.
+   * Registers a process that works for this site, so that CpuShares sets its priority. Call this when the process
+   * starts.
    */
   watch(child: GuardedChild, kind: WorkKind): void {
     this.context.cpu.watch(child, this.organisation, kind);
   }
 
-  /** Counts the disk space of the live release, and keeps the site within its share. */
+  /** Counts the disk space of the live release, and acts if the site is over its limit. */
   async checkDisk(): Promise<void> {
     if (this.current !== null) await this.disk.check(this.current);
   }
@@ -196,14 +196,14 @@ export class Site {
     return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
   }
 
-  /** Returns the URL of the live database for the site's role, for a job. It names the site's own address. */
+  /** Returns the URL of the live database with the site's own login and address, for a job. */
   currentUrl(): string {
     if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
     return this.databases.urlOf(this.record, this.endpointPlace, this.current.database);
   }
 
   /**
-   * Makes an empty, unpublished release, and removes an old release of the same name. With `files`, the new release
+   * Makes an empty, unpublished release, and removes an old release with the same id. With `files`, the new release
    * uses the live database.
    */
   async prepareRelease(releaseId: string, contents: 'all' | 'files', signal: AbortSignal): Promise<PreparedRelease> {
@@ -237,9 +237,9 @@ export class Site {
   }
 
   /**
-   * Switches files and database together, by one rename of the link `current`. Waiting requests get the new release,
-   * and sessions of the old database are ended. A restart reads the same link, so after a kill the site serves either
-   * the old or the new release, never a mixture.
+   * Switches files and database together, by one rename of the link `current`. Waiting requests get the new release.
+   * Sessions of the old database are ended, unless both releases have the same database. The next start reads the same
+   * link, so after a kill the site serves either the old or the new release, never a mixture.
    */
   async switchTo(releaseId: string, expectedRelease: string): Promise<void> {
     const old = this.current;
@@ -251,7 +251,7 @@ export class Site {
     if (isThere) return old.database.serve();
     await this.requireRelease(releaseId);
     const next = await this.openRelease(releaseId);
-    // The child is started while visitors still get the old release, so that they do not wait for it.
+    // The content child is started while visitors still get the old release, so that they do not wait for it.
     await next.content.warm();
     const failure = await this.gate
       .freeze(switchFreezeMs)
@@ -306,7 +306,7 @@ export class Site {
     return this.app.restart(this.current);
   }
 
-  /** Removes the folder last: after an interruption the site is still known and can be destroyed again. */
+  /** Removes the folder last, so that after an interruption the site is still known and can be destroyed again. */
   async destroy(): Promise<void> {
     await this.close();
     await this.releases.dropAll(this.record);
@@ -329,7 +329,7 @@ export class Site {
     faultpoint('site_host.switch.after_rename');
   }
 
-  /** Fixes and records the place of the site's databases before the first database is made. */
+  /** Decides and records the place of the site's databases, before the first database is made. */
   private async completeRecord(): Promise<SiteRecord> {
     const completed = this.databases.completeRecord(this.settings, this.organisation);
     if (completed !== this.settings) await this.folder.writeRecord(completed);
@@ -337,12 +337,15 @@ export class Site {
     return completed;
   }
 
-  /** The address of the site's database. Its sessions count towards the site's share. */
+  /** The address of the site's database. Sessions that use it count towards the site's share. */
   private get endpointPlace(): { host: string; port: number } {
     return { host: this.context.host, port: this.record.database_port };
   }
 
-  /** In its own network the application finds the same port at its loopback, whatever address this host has. */
+  /**
+   * Returns the database's URL for the application. In its own network, the application finds the site's port at its
+   * loopback.
+   */
   private appUrl(database: ReleaseDatabase): string {
     const place = this.endpointPlace;
     return this.databases.urlOf(
