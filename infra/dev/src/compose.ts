@@ -93,10 +93,7 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/**
- * Returns a variable `NAME_FILE` for each secret `NAME`. It names the file from which our programs and the image of
- * Postgres read the secret.
- */
+/** Returns a variable `NAME_FILE` for each secret. Our programs and the image of Postgres read the secret there. */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
@@ -160,10 +157,7 @@ const ofService: Variables = { KEYS_URL: urlOf(place, 'keys'), ...filesOf(Object
 const ofQueued: Variables = filesOf(['QUEUE_URL']);
 const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvironment(place));
 
-/**
- * Returns the environment of a container: a YAML merge of the container's group, and the variables that the group
- * lacks.
- */
+/** Returns the environment of a container: a YAML merge of its group, and the variables that the group lacks. */
 function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
   // keys-worker has a database but not the secrets of a service, because it only sends webhooks.
   if (database === undefined || !('SERVICE_SECRET_FILE' in variables)) return { '<<': '*common', ...variables };

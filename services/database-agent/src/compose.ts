@@ -35,10 +35,11 @@ export async function composeDatabaseHost(
   const databases = new HostedDatabases(databasesDir, ledger, context);
   lifetime.onClose('databases', () => databases.close(), 22_000);
   await databases.open();
-  const disk = new DiskWatch(
-    () => databases.list(),
-    (error) => log.warn({ err: error }, 'what a database has on disk could not be counted'),
-  );
+  const disk = new DiskWatch({
+    tenants: () => databases.list(),
+    ownerOf: (database) => database.record.database_id,
+    onError: (error) => log.warn({ err: error }, 'what a database has on disk could not be counted'),
+  });
   disk.start();
   lifetime.onClose('disk watch', () => disk.stop());
 

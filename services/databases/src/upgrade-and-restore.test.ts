@@ -1,5 +1,5 @@
 /**
- * Of the suites that run the whole service with a database agent, `npm test` runs only this one. The long suites in
+ * Runs the whole service with a database agent. `npm test` runs no other suite that does. The long suites in
  * `upgrades/` and `restores/` cover the other cases.
  *
  * @processes

@@ -102,10 +102,11 @@ export async function composeSiteHost(
   await sites.open();
   cpu.start();
   lifetime.onClose('CPU shares', () => cpu.stop());
-  const disk = new DiskWatch(
-    () => sites.all(),
-    (error) => log.warn({ err: error }, 'what a site has on disk could not be counted'),
-  );
+  const disk = new DiskWatch({
+    tenants: () => sites.all(),
+    ownerOf: (site) => site.organisation,
+    onError: (error) => log.warn({ err: error }, 'what a site has on disk could not be counted'),
+  });
   disk.start();
   lifetime.onClose('disk watch', () => disk.stop());
 

@@ -83,25 +83,28 @@ const checkedAtOnce = 4;
 
 /** A site or a database. */
 export interface WatchedDisk {
-  /** The id of whoever shares the checks' places with others. */
-  readonly diskOwner: string;
   /** Counts the disk space, and acts on the result. */
   checkDisk(): Promise<void>;
 }
 
+export interface DiskWatchOptions<Tenant extends WatchedDisk> {
+  tenants: () => Iterable<Tenant>;
+  /** The id that shares the checks' places with others, such as an organisation's. */
+  ownerOf: (tenant: Tenant) => string;
+  onError: (error: unknown) => void;
+}
+
 /** Lets each tenant check its disk space again and again. */
-export class DiskWatch {
-  private readonly tenants: () => Iterable<WatchedDisk>;
-  private readonly onError: (error: unknown) => void;
+export class DiskWatch<Tenant extends WatchedDisk> {
+  private readonly options: DiskWatchOptions<Tenant>;
   private readonly places = new FairPlaces(checkedAtOnce);
   private readonly stopping = new AbortController();
-  private readonly dueMs = new WeakMap<WatchedDisk, number>();
+  private readonly dueMs = new WeakMap<Tenant, number>();
   private readonly running = new Set<Promise<void>>();
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(tenants: () => Iterable<WatchedDisk>, onError: (error: unknown) => void) {
-    this.tenants = tenants;
-    this.onError = onError;
+  constructor(options: DiskWatchOptions<Tenant>) {
+    this.options = options;
   }
 
   start(): void {
@@ -115,7 +118,7 @@ export class DiskWatch {
   }
 
   private startDue(): void {
-    for (const tenant of this.tenants()) {
+    for (const tenant of this.options.tenants()) {
       if ((this.dueMs.get(tenant) ?? 0) > performance.now()) continue;
       this.dueMs.set(tenant, Number.POSITIVE_INFINITY);
       const run = this.check(tenant);
@@ -124,15 +127,15 @@ export class DiskWatch {
     }
   }
 
-  private async check(tenant: WatchedDisk): Promise<void> {
+  private async check(tenant: Tenant): Promise<void> {
     let tookMs = 0;
     try {
-      const leave = await this.places.take(tenant.diskOwner, this.stopping.signal);
+      const leave = await this.places.take(this.options.ownerOf(tenant), this.stopping.signal);
       const startedMs = performance.now();
       await tenant.checkDisk().finally(leave);
       tookMs = performance.now() - startedMs;
     } catch (error) {
-      if (!this.stopping.signal.aborted) this.onError(error);
+      if (!this.stopping.signal.aborted) this.options.onError(error);
     }
     this.dueMs.set(tenant, performance.now() + everyMs + restFactor * tookMs);
   }

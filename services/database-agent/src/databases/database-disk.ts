@@ -86,7 +86,7 @@ export class DatabaseDisk {
   }
 }
 
-/** What a server has on disk. A file that it has removed and still holds open counts as data. */
+/** Counts what a server has on disk. A file that it has removed and still holds open counts as data. */
 async function countServer(
   { diskFolder, proof }: InstanceServer,
   logFiles: string,

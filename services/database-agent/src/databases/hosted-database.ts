@@ -187,10 +187,6 @@ export class HostedDatabase {
     this.endpoint.release();
   }
 
-  get diskOwner(): string {
-    return this.record.database_id;
-  }
-
   /** Holds the serving instance to the storage of its size. */
   async checkDisk(): Promise<void> {
     const { is_ready: isReady, upgrade } = this.record;

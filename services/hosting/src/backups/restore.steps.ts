@@ -72,8 +72,8 @@ export async function standingOf(
 }
 
 /**
- * The permanent failure `superseded`. It is made by `conclude`, so the workflow does not wait for staff: the host itself
- * has shown that this restore changes nothing any more, so there is nothing to decide.
+ * The permanent failure `superseded`. It is made by `conclude`, so the workflow does not wait for staff. The host
+ * itself has shown that this restore changes nothing any more.
  */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[

@@ -29,7 +29,7 @@ export class DiskFull extends AppDown {
   override readonly name = 'DiskFull';
 }
 
-/** What the application's own files say about restarts, read for this request. */
+/** The application's own files about restarts, as they were read for this request. */
 export interface RestartWish {
   /** The mtime of tmp/restart.txt in seconds. */
   restart_seconds: number;

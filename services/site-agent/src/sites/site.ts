@@ -139,14 +139,7 @@ export class Site {
     return this.settings.organisation_id ?? this.settings.site_id;
   }
 
-  get diskOwner(): string {
-    return this.organisation;
-  }
-
-  /**
-   * Registers a process that works for this site, so that CpuShares sets its priority. Call this when the process
-   * starts.
-   */
+  /** Sets the priority of a process that works for this site. Call this when the process starts. */
   watch(child: GuardedChild, kind: WorkKind): void {
     this.context.cpu.watch(child, this.organisation, kind);
   }
@@ -342,10 +335,7 @@ export class Site {
     return { host: this.context.host, port: this.record.database_port };
   }
 
-  /**
-   * Returns the database's URL for the application. In its own network, the application finds the site's port at its
-   * loopback.
-   */
+  /** The database's URL for the application, which finds the site's port at its loopback in a network of its own. */
   private appUrl(database: ReleaseDatabase): string {
     const place = this.endpointPlace;
     return this.databases.urlOf(
