@@ -104,7 +104,8 @@ it('a worker that takes over does not send again what its predecessor had sent, 
   worker = world.spawnWorker();
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'vendor_not_accepted' });
   expect([await orders(), await donesOf(world, packageId), await audited(siteId)]).toEqual([1, [], 0]);
-  expect((await answering).status).toBe(503);
+  // A busy machine may start the next worker only after the request has stopped waiting, which then says 202.
+  expect([202, 503]).toContain((await answering).status);
 });
 
 const failuresOf = async (siteId: string): Promise<number> => {
@@ -254,7 +255,8 @@ it('without a worker nothing is started: 503, and what was accepted is cancelled
   expect([answered.status, answered.json]).toMatchObject([503, { dependency: 'hosting-worker' }]);
   worker = world.spawnWorker();
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'start_by_passed' });
-  expect((await restoreWeb(siteId)).status).toBe(202);
+  // The next order is answered with 503 as well, and not carried out, while the worker is not ready.
+  await until(async () => (await restoreWeb(siteId)).status === 202, { timeoutMs: 120_000, what: 'the worker' });
   await atRest(world, siteId);
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
 });
@@ -284,9 +286,14 @@ it.each(['at once', 'when it is too late to send'] as const)(
     await world.endWorkers();
     const faults = mkdtempSync(path.join(tmpdir(), 'drydock-vendor-faults-'));
     writeFileSync(path.join(faults, 'vendor_restore.send.before@kill'), '');
-    const killed = once(world.spawnWorker({ DRYDOCK_FAULTS: faults }), 'exit');
-    const asked = restoreWeb(siteId);
-    await killed;
+    const dying = world.spawnWorker({ DRYDOCK_FAULTS: faults });
+    const killed = once(dying, 'exit');
+    // An order that is accepted before the worker is ready may be cancelled, and is then made again.
+    let asked: Promise<unknown>;
+    do {
+      asked = restoreWeb(siteId);
+      await Promise.race([killed, asked]);
+    } while (dying.signalCode === null);
     rmSync(faults, { recursive: true });
     // The deadline is far in the future, because the next worker may start late.
     await sendBy(siteId, new Date(Date.now() + 3_600_000));
