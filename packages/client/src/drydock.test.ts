@@ -43,6 +43,11 @@ const json =
     void response
       .writeHead(status, { 'content-type': status < 400 ? 'application/json' : 'application/problem+json', ...headers })
       .end(JSON.stringify(body));
+/** Promises a longer body than it sends. */
+const halfAnAnswer: Answer = (_request, response) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
+  response.write('{"id":', () => response.destroy());
+};
 const hangUp: Answer = (request) => void request.socket.destroy();
 
 /** The test's own server on a real socket. It sends `answers` in order. */
@@ -139,6 +144,14 @@ describe('a call', () => {
     answers = [json(503, problemOf(503, 'dependency_unavailable'), { 'retry-after': '0' })];
     await expect(drydock.deleteSite({ path })).rejects.toMatchObject({ code: 'dependency_unavailable' });
     expect(seen).toHaveLength(2);
+  });
+
+  it('whose answer breaks off is sent again where a repeat is safe, and otherwise fails as not answered', async () => {
+    answers = [halfAnAnswer, json(200, { id: 'site-1' })];
+    expect(await drydock.getSite({ path })).toEqual({ id: 'site-1' });
+    answers = [halfAnAnswer];
+    drydock = createDrydock({ baseUrl, apiKey: 'dd_test_key', retries: 0 });
+    await expect(drydock.getSite({ path })).rejects.toBeInstanceOf(ConnectionError);
   });
 
   it('is sent again whatever it is when it was refused for its number only, or did not arrive', async () => {

@@ -112,9 +112,11 @@ async function tryOnce(
       redirect: 'error',
       signal: signal === undefined ? attempt.signal : AbortSignal.any([signal, attempt.signal]),
     });
-    return response.ok || response.status === 304
-      ? response
-      : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
+    if (!response.ok && response.status !== 304)
+      return { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
+    // The whole body is received here, so that a connection that breaks within the body is no answer.
+    if (!isStream(response)) await response.clone().text();
+    return response;
   } catch (error) {
     return {
       error: new ConnectionError(`${method} ${path} was not answered: ${reasonOf(error)}`, { cause: error }),
@@ -144,6 +146,9 @@ async function errorOf(response: Response): Promise<ProblemError | ConnectionErr
     `${response.url} answered ${response.status}, and not as Drydock does: ${text.slice(0, 200)}`,
   );
 }
+
+const isStream = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/event-stream') === true;
 
 const retryAfterOf = ({ headers }: Response): number | null => {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);

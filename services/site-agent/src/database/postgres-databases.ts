@@ -138,7 +138,11 @@ class PostgresDatabase implements ReleaseDatabase {
 
   async probe(deadlineMs: number): Promise<SqlProbe> {
     const { role, password } = this.site;
-    await this.wake();
+    try {
+      await this.wake();
+    } catch (error) {
+      return { isAnswered: false, detail: `sql: ${error instanceof Error ? error.message : String(error)}` };
+    }
     return probePostgres(this.cluster.directUrl(role, password, this.name), deadlineMs);
   }
 
