@@ -213,7 +213,7 @@ export class Site {
     const { filesDir, database } = release;
     if (kept !== null) return { filesDir, loader: null, publish, discard };
     const loader = await database.openLoader().catch(async (error: unknown) => {
-      await release.discard();
+      await discard();
       throw error;
     });
     return { filesDir, loader, publish: () => database.closeLoader().then(publish), discard };
