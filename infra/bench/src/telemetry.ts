@@ -17,10 +17,10 @@ const off = 'without telemetry';
 /** The seconds of a first load, which is not counted, because V8 compiles hot code for several seconds. */
 const warmUpSeconds = 8;
 /** The number of pairs of whole Drydocks that are compared in the same way, in `stackRounds` rounds each. */
-const stackPairs = 2;
+const stackPairs = 4;
 const stackRounds = 30;
 /** A whole Drydock needs a longer first load: it answers fewer requests in a second, so V8 compiles its code later. */
-const stackWarmUpSeconds = 30;
+const stackWarmUpSeconds = 60;
 
 /**
  * Compares a whole Drydock that sends telemetry with one that sends none, and does the same with a gateway alone for

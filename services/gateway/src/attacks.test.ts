@@ -215,7 +215,7 @@ describe('path tricks (G13, G15)', () => {
         arrived: 0,
       });
     }
-    // The gateway passes this parameter on, because the service refuses unknown ones.
+    // The gateway passes on a short parameter that it does not know, such as `x`. The service refuses it.
     await send(rawRequest(`GET /v1/sites/${id}?x=1`, [authorization]));
     expect(bench.hosting.seen.at(-1)?.url).toBe(`/v1/sites/${id}?x=1`);
   });

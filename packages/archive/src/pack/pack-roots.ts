@@ -2,7 +2,7 @@ import { lostParts } from '../files/metadata';
 
 /** A named content of a stream root. Its length need not be known in advance. */
 export interface StreamEntry {
-  /** A relative path without `..`, in UTF-8. It is unique in its root. */
+  /** A relative path without `..`, as text and not as a byte string. It is unique in its root. */
   path: string;
   content: AsyncIterable<Buffer>;
 }

@@ -113,7 +113,10 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       follow(job.orgId, slots);
     }
   };
-  /** Gives a free slot to the organisation's next waiting job. If no job waits, the sweep finds work for the slot. */
+  /**
+   * Gives the slot of an ended run to the organisation's next waiting job, if its share allows that. Otherwise the slot
+   * is free, and the sweep is woken if a share had held an organisation back.
+   */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;
     const next = slots.next(orgId);

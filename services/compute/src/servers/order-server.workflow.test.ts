@@ -1,6 +1,6 @@
 /**
- * `npm test` runs this suite and reconcile-servers.workflow.test.ts. Other suites with the whole service are of the
- * tier `long`.
+ * Of the suites that start a worker beside the service, `npm test` runs only this one and
+ * reconcile-servers.workflow.test.ts. The others are of the tier `long`.
  *
  * @processes
  */
