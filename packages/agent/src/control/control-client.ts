@@ -47,7 +47,10 @@ interface ClaimedChange<Answer> extends Asked<Answer> {
 export interface ControlClient {
   ask<Answer>(call: Call, question: Question<Answer>): Promise<Answer>;
   change<Answer>(call: Call, change: ClaimedChange<Answer>): Promise<Answer>;
-  /** Opens an upgraded connection. The caller sends nothing on it before the agent's first request. */
+  /**
+   * Opens the channel of a job: a connection on which the job sends requests and the caller answers. The caller must
+   * send nothing before the first request, because the agent may not have handed the connection to the job yet.
+   */
   connect(call: Call, question: { id: string; signal?: AbortSignal | undefined }): Promise<Socket>;
   close(): Promise<void>;
 }

@@ -50,7 +50,7 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   everyMs?: number;
   /**
    * The longest pause in milliseconds while deliveries fail. Default 60,000. The first pause is one to two times
-   * `everyMs`, but at most two seconds.
+   * `everyMs`, or one to two seconds if `everyMs` is longer than a second.
    */
   backoffMsMax?: number;
 }

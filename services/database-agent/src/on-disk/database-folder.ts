@@ -64,7 +64,7 @@ const recordSchema = z.object({
        * The statements that let customers in again, on either instance. They are kept while customers are locked out.
        */
       opening: z.array(z.string()).default([]),
-      /** Names that differed in the last comparison that reached a result. */
+      /** The names of the objects that the last decided comparison of the two instances found to differ. */
       differed: z.array(z.string()).default([]),
     })
     .nullable(),
