@@ -89,7 +89,7 @@ test('an archive in a folder reads as it was written', async () => {
   expect(describeTree(await restore([{ source: folderSource(folder), expected }]))).toEqual(describeTree(site));
 });
 
-test('a power cut leaves no manifest without its objects: they are synced before it, and it before the end', async () => {
+test('a power cut leaves no manifest without its objects, because they are synced before it', async () => {
   const root = freshFolder();
   const folder = join(root, 'site', 'backup');
   const calls: string[] = [];

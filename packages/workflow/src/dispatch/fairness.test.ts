@@ -62,7 +62,7 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
     expect(await running(world.orgId)).toBe(0);
   });
 
-  it('gives the slot of a run that ends to a waiting organisation that has none, before the same organisation', async () => {
+  it('gives a freed slot to a waiting organisation that has none, before that of the ended run', async () => {
     const [other, newcomer] = [uuidv7(), uuidv7()];
     const begun: string[] = [];
     const ends: (() => void)[] = [];
