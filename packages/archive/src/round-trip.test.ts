@@ -20,7 +20,8 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import fs from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import fc from 'fast-check';
 import { describeFully, setAttribute } from '../test/full-tree';
 import { readIndex } from '../test/read-index';
@@ -86,6 +87,37 @@ test('an archive in a folder reads as it was written', async () => {
   });
   const expected = { archiveId: 'one', siteId: 'site', orgId: 'org', manifestMac };
   expect(describeTree(await restore([{ source: folderSource(folder), expected }]))).toEqual(describeTree(site));
+});
+
+test('a power cut leaves no manifest without its objects, because they are synced before it', async () => {
+  const root = freshFolder();
+  const folder = join(root, 'site', 'backup');
+  const calls: string[] = [];
+  const { rename } = fs;
+  const renamed = jest.spyOn(fs, 'rename').mockImplementation(async (from, to) => {
+    await rename(from, to);
+    calls.push(`rename ${basename(String(to))}`);
+  });
+  const file = await fs.open(root);
+  const handles: Pick<typeof file, 'sync'> & { fd: number } = Object.getPrototypeOf(file);
+  await file.close();
+  const { sync } = handles;
+  const synced = jest.spyOn(handles, 'sync').mockImplementation(async function (this: typeof handles) {
+    calls.push(`sync ${readlinkSync(`/proc/self/fd/${this.fd}`)}`);
+    await sync.call(this);
+  });
+  try {
+    const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
+    await pack({ roots: [directoryRoot('files', buildSite())], sink: folderSink(folder), key, identity, createdAt });
+  } finally {
+    renamed.mockRestore();
+    synced.mockRestore();
+  }
+  const order = calls.filter((call) => !call.endsWith('.partial'));
+  expect(order.filter((call) => call.startsWith('rename segment-')).length).toBeGreaterThan(1);
+  expect(order.slice(-3)).toEqual([`sync ${folder}`, 'rename manifest', `sync ${folder}`]);
+  // The new folders are entries of their parents.
+  expect(order).toEqual(expect.arrayContaining([`sync ${root}`, `sync ${join(root, 'site')}`]));
 });
 
 const fileName = fc

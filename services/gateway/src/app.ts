@@ -1,11 +1,12 @@
 import type { RequestListener } from 'node:http';
+import type { BlockList } from 'node:net';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Shares } from '@drydock/service/access';
 import { answerHealth, answerReady, hasAlready } from '@drydock/service/http';
 import type { ReadyChecks } from '@drydock/service/process';
 import type { Log } from '@drydock/service/telemetry';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
-import { addressGroup } from './address';
+import { addressGroup, clientAddress } from './address';
 import { answerOptions, type Exchange, headOf, openExchange, refuse } from './exchange';
 import { assertClean } from './hygiene';
 import { guideIndexPage, guidePage } from './pages/guides';
@@ -23,6 +24,8 @@ export interface AppKit {
    * none delays only itself.
    */
   pages: Shares;
+  /** The trusted proxies in front of the gateway; see {@link clientAddress}. */
+  proxies: BlockList | undefined;
   log: Log;
   quotas: Quotas;
   isClosing(): boolean;
@@ -93,7 +96,7 @@ const documentMs = 30_000;
  */
 function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage): void {
   mount(app, kit, path, async (request) => {
-    const holders = [addressGroup(request.socket.remoteAddress)];
+    const holders = [addressGroup(clientAddress(request, kit.proxies))];
     if (!kit.pages.take(holders)) throw problem('overloaded', { retryAfterSeconds: 5 });
     const { res: response } = request;
     const deadline = setTimeout(() => response?.destroy(), documentMs);

@@ -110,6 +110,7 @@ export function composeGateway({
   const upstreams = createUpstreams(config, log, limits.upstream);
   const store = config.redisUrl === undefined ? undefined : openQuotaStore(config.redisUrl, log);
   const quotas = createQuotas(config.rateLimitScale);
+  const proxies = config.trustedProxies.length === 0 ? undefined : networksOf(config.trustedProxies);
   const places = createPlaces({ ...limits, placesMax: limits.inFlightMax });
   const handle = createPipeline({
     routes: createRouteTable(endpoints),
@@ -117,7 +118,7 @@ export function composeGateway({
       cache: createVerificationCache({ ask: createAskKeys(upstreams.keys) }),
       throttle: createFailureThrottle({ failuresMax: limits.failedLookUpsMax, windowMs: 10_000 }),
       lookUps: createShares(limits.lookUpsMax, [1]),
-      proxies: config.trustedProxies.length === 0 ? undefined : networksOf(config.trustedProxies),
+      proxies,
     }),
     quotas,
     limit: createLimit(quotas, store),
@@ -130,7 +131,8 @@ export function composeGateway({
     isClosing,
   });
   const pages = createShares(limits.pagesMax, [1]);
-  const listener = createListener({ handle, checks: readyChecks(upstreams), pages, log, quotas, isClosing });
+  const checks = readyChecks(upstreams);
+  const listener = createListener({ handle, checks, pages, proxies, log, quotas, isClosing });
   const server = createGatewayServer(listener, createShares(limits.connectionsMax, [1]), quotaHeaders(quotas.read));
   return {
     server,

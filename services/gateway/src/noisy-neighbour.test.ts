@@ -241,4 +241,20 @@ describe('callers without a key', () => {
     for (const socket of unread) socket.destroy();
     await until(async () => (await statusFrom('127.0.0.1')) === 200);
   });
+
+  it('behind a trusted proxy, documents are shared between the addresses that the proxy names', async () => {
+    await bench.close();
+    bench = await startBench({ limits: { pagesMax: 8 }, config: { trustedProxies: ['127.0.0.1'] } });
+    const unread = Array.from({ length: 8 }, () =>
+      dangle(rawRequest('GET /openapi.json', ['X-Forwarded-For: 203.0.113.7']).repeat(30)).pause(),
+    );
+    const statusFor = async (client: string): Promise<number> => {
+      const response = await fetch(`${bench.url}/docs`, { headers: { 'x-forwarded-for': client } });
+      await response.body?.cancel();
+      return response.status;
+    };
+    await until(async () => (await statusFor('203.0.113.7')) === 503);
+    expect(await statusFor('198.51.100.1')).toBe(200);
+    for (const socket of unread) socket.destroy();
+  });
 });

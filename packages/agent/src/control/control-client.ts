@@ -70,8 +70,8 @@ export const nothing = z.undefined();
 /**
  * The caller's end of an agent's control protocol. Throws the agent's refusals with their codes. Throws `unreachable`
  * if the connection is lost, if no answer comes within `deadlineMs`, or if the answer does not follow the protocol.
- * After `unreachable` the agent may or may not have made the change. The change may be sent again, because it is
- * idempotent under its fence. When the caller's signal aborts, the signal's reason is thrown.
+ * After `unreachable` the agent may or may not have made the change. The change may be sent again; see the README of
+ * this package. When the caller's signal aborts, the signal's reason is thrown.
  */
 export function createControlClient<Code extends string>(
   protocol: ControlProtocol<Code>,

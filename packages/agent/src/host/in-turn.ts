@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import { type Duplex, finished } from 'node:stream';
 
 /** Calls `go` as soon as the organisation's connections may pass on another piece of data. */
 export type InTurn = (go: () => void) => void;
@@ -62,7 +62,7 @@ export function joinInTurn(client: Duplex, upstream: Duplex, inTurn: InTurn): vo
 
 /**
  * Resolves with the text that the socket sends before `end`. What follows `end` is left in the socket. Rejects if more
- * than `bytesMax` bytes come without `end`.
+ * than `bytesMax` bytes come without `end`, or if the socket ends or closes before it.
  */
 export function hearUntil(socket: Duplex, end: string, bytesMax: number, inTurn: InTurn): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -75,11 +75,17 @@ export function hearUntil(socket: Duplex, end: string, bytesMax: number, inTurn:
         return;
       }
       stop();
+      forget();
       if (at < 0) reject(new Error(`no end within ${bytesMax} bytes`));
       else {
         socket.unshift(said.subarray(at + end.length));
         resolve(said.toString('latin1', 0, at));
       }
+    });
+    const forget = finished(socket, { writable: false }, () => {
+      stop();
+      forget();
+      reject(new Error('the socket ended too early'));
     });
   });
 }

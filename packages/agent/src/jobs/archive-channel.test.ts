@@ -10,17 +10,20 @@ import { readJob, runJob } from './job-client';
 import { jobKind } from './jobs';
 
 /**
- * The program of a child that copies the named objects of the first archive into the written archive, all at once. Its
- * result is the number of bytes.
+ * The program of a child that copies the named objects of the first archive into the written archive, all at once. With
+ * `isLenient` a missing object is empty. Its result is the number of bytes.
  */
 const program = `
 const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/child-job.js'))});
 const { remoteArchives } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/archive-channel.js'))});
-runJobProgram(async ({ names, end }, { openChannel, progress }) => {
+runJobProgram(async ({ names, isLenient, end }, { openChannel, progress }) => {
   const archives = remoteArchives(openChannel());
   let bytes = 0;
   await Promise.all(names.map(async (name) => {
-    const object = await archives.source(0).read(name);
+    const object = await archives.source(0).read(name).catch((error) => {
+      if (isLenient && error.reason === 'missing') return Buffer.alloc(0);
+      throw error;
+    });
     bytes += object.length;
     progress(0.5);
     await archives.sink.write(name, object);
@@ -53,7 +56,11 @@ async function startScript(script: string, stdio: StdioOptions): Promise<Started
 }
 
 const copy = jobKind({
-  spec: z.strictObject({ names: z.array(z.string()), end: z.literal('die').optional() }),
+  spec: z.strictObject({
+    names: z.array(z.string()),
+    isLenient: z.boolean().optional(),
+    end: z.literal('die').optional(),
+  }),
   hasChannel: true,
   lock: () => null,
   organisation: () => null,
@@ -87,7 +94,7 @@ afterEach(async () => {
 
 const run = (
   archives: ServedArchives,
-  spec: { names: string[]; end?: 'die' },
+  spec: { names: string[]; isLenient?: boolean; end?: 'die' },
   jobId: string = randomUUID(),
   signal?: AbortSignal,
 ) =>
@@ -130,6 +137,16 @@ test('the caller gets the reason of a refused archive, and the own error of a fa
   const reason = new Error('the bucket has gone');
   const broken: ArchiveSource = { read: () => Promise.reject(reason) };
   await expect(run({ sources: [broken], sink }, { names: [nameOf(1)] })).rejects.toBe(reason);
+});
+
+test('the caller gets the error of a storage that fails after an object was refused', async () => {
+  const reason = new Error('the bucket has gone');
+  const source: ArchiveSource = {
+    read: (name) => (name === nameOf(1) ? missing.read(name) : Promise.reject(reason)),
+  };
+  const sink = { write: async () => undefined };
+  const spec = { names: [nameOf(1), nameOf(2)], isLenient: true };
+  await expect(run({ sources: [source], sink }, spec)).rejects.toBe(reason);
 });
 
 test('an answer that is larger than what a pipe holds arrives whole', async () => {

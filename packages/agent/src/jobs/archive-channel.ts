@@ -128,7 +128,7 @@ export interface ServedChannel {
    * connection broke.
    */
   ended: Promise<void>;
-  /** The first error in reading or writing an object. `runJob` throws it for the job's `storage_failed`. */
+  /** The first error of the storage; a refusal is none. `runJob` throws it for the job's `storage_failed`. */
   failure(): unknown;
 }
 
@@ -144,10 +144,12 @@ export function serveArchives(stream: Duplex, served: ServedArchives): ServedCha
       await writeFrame(stream, { id: request.id }, bytes);
     } catch (error) {
       if (error instanceof JobProblem) throw error;
+      if (error instanceof ArchiveError) {
+        await writeFrame(stream, { id: request.id, refusal: { reason: error.reason, detail: error.message } });
+        return;
+      }
       failure ??= error;
-      const told =
-        error instanceof ArchiveError ? { refusal: { reason: error.reason, detail: error.message } } : { failed: true };
-      await writeFrame(stream, { id: request.id, ...told });
+      await writeFrame(stream, { id: request.id, failed: true });
     }
   };
   const serve = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { refuse, systemErrorCode } from './archive-error';
 import { formatBounds } from './archive-limits';
 
@@ -54,13 +54,14 @@ export function isObjectName(name: string): boolean {
 
 /**
  * Stores an archive as files in a folder, which is created if it is missing. Each object appears completely or not at
- * all (temporary name, fsync, rename).
+ * all (temporary name, fsync, rename). Also after a power cut, the manifest exists only together with all objects.
  */
 export function folderSink(folder: string): ArchiveSink {
   return {
     async write(name, bytes) {
       const path = objectPath(folder, name);
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+      if (made !== undefined) await syncParents(made, folder);
       const temporary = `${path}.partial`;
       const file = await open(temporary, 'w', 0o600);
       try {
@@ -69,8 +70,10 @@ export function folderSink(folder: string): ArchiveSink {
       } finally {
         await file.close();
       }
+      // The manifest is written last. The first sync makes the renames of all objects durable before the manifest's
+      // rename, which the file system may otherwise store first. The second sync makes the manifest's rename durable.
+      if (name === manifestName) await syncFolder(folder);
       await rename(temporary, path);
-      // The manifest is written last, so this sync makes the renames of all objects durable.
       if (name === manifestName) await syncFolder(folder);
     },
   };
@@ -92,6 +95,11 @@ export function folderSource(folder: string): ArchiveSource {
 function objectPath(folder: string, name: string): string {
   if (!isObjectName(name)) throw new TypeError(`not the name of an archive object: ${name}`);
   return join(folder, name);
+}
+
+/** Makes the entries of new folders durable: of `first`, which is the highest of them, down to `last`. */
+async function syncParents(first: string, last: string): Promise<void> {
+  for (let made = resolve(last); made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made));
 }
 
 async function syncFolder(folder: string): Promise<void> {

@@ -149,11 +149,6 @@ async function readContents(contents: ContentReader, numbered: NumberedBlock, pa
 async function verifyTrees(archives: readonly OpenArchive[], options: VerifyOptions): Promise<void> {
   const newest = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
   const signal = options.signal && { signal: options.signal };
-  const target = {
-    limits: completeLimits(options.limits),
-    folds: false,
-    pathBytesMax: formatBounds.pathBytes,
-    ...signal,
-  };
+  const target = { limits: completeLimits(options.limits), folds: false, ...signal };
   for (const root of newest.manifest.roots) if (root.kind === 'tree') await checkTree(archives, root.name, target);
 }

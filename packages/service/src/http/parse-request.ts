@@ -131,9 +131,8 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;
-  throw problem('invalid_request', {
-    errors: [...repeated, ...(parsed.success ? [] : fieldIssues(parsed.error, input, 'query'))],
-  });
+  const wrong = parsed.success ? [] : fieldIssues(parsed.error, input, 'query');
+  throw problem('invalid_request', { errors: [...repeated, ...wrong].slice(0, issuesMax) });
 }
 
 function parseBody(

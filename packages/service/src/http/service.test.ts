@@ -219,6 +219,12 @@ test('an unknown or repeated query parameter is refused and named', async () => 
   });
 });
 
+test('a query with hundreds of wrong parameters gets 20 errors', async () => {
+  const search = `${'limit=1&'.repeat(300)}${Array.from({ length: 300 }, (_, at) => `n${at}=1`).join('&')}`;
+  const answer = await fixture.call({ method: 'GET', path: `/v1/things/${uuidv7()}?${search}` });
+  expect(answer.json).toMatchObject({ code: 'invalid_request', errors: { length: 20 } });
+});
+
 test('a body whose type or encoding is not that of plain JSON is refused', async () => {
   for (const headers of [
     { 'content-type': 'text/plain' },

@@ -80,7 +80,7 @@ function guard<A extends http.Agent>(agent: A, check: (host: string) => void): A
 }
 
 /** Makes the look-up that the agents call for every connection. */
-export function createPinnedLookup(resolve: ResolveAll): LookupFunction {
+function createPinnedLookup(resolve: ResolveAll): LookupFunction {
   const pinned = new Map<string, Promise<LookupAddress[]>>();
   const find = (hostname: string): Promise<LookupAddress[]> => {
     const known = pinned.get(hostname);

@@ -1,9 +1,10 @@
 import { type QueueBackend, serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
 import { announceDue, createListener } from '../store/listener';
 import { claimWorkflow } from '../store/workflow-states';
-import { dawdle } from '../testing/refill-box';
+import { dawdle, workflow } from '../testing/refill-box';
 import { openWorld, type World } from '../testing/world';
 import { openQueue } from './queue';
 import { createSlots } from './slots';
@@ -59,6 +60,43 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
       );
     await until(ended);
     expect(await running(world.orgId)).toBe(0);
+  });
+
+  it('gives a freed slot to a waiting organisation that has none, before that of the ended run', async () => {
+    const [other, newcomer] = [uuidv7(), uuidv7()];
+    const begun: string[] = [];
+    const ends: (() => void)[] = [];
+    const untilTold = workflow({ kind: 'until_told', input: z.strictObject({}) })
+      .step('wait', {
+        run: ({ orgId }) =>
+          new Promise<void>((resolve) => {
+            begun.push(orgId);
+            ends.push(resolve);
+          }),
+      })
+      .build();
+    for (let count = 0; count < 3; count += 1) await world.start({ kind: 'until_told' });
+    world.engine([untilTold], { concurrency: 1 });
+    await until(() => begun.length === 1);
+    await world.start({ kind: 'until_told', orgId: other });
+    // The worker takes one job at a time now. So it keeps the two other jobs of the first organisation already when it
+    // takes this one.
+    await until(() => begun.length === 2);
+    ends[0]?.();
+    await until(() => begun.length === 3);
+    const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
+    const { workflowId } = await world.start({ kind: 'until_told', orgId: newcomer });
+    await until(() => queue.enqueue('until_told', { workflowId, orgId: newcomer }).then(() => true));
+    // The worker takes jobs in their order. So it has taken the newcomer's job when it logs that it ignores this one.
+    await queue.enqueue('until_told', { workflowId: 'none', orgId: newcomer });
+    await until(() => world.lines.some(({ message }) => message === 'a job of another shape was ignored'));
+    await queue.close();
+    ends[2]?.();
+    await until(() => begun.length === 4);
+    ends[1]?.();
+    await until(() => begun.length === 5);
+    expect(begun).toEqual([world.orgId, other, world.orgId, newcomer, world.orgId]);
+    for (const end of ends) end();
   });
 
   it('a job that names another organisation than the workflow has starts nothing', async () => {
@@ -137,8 +175,9 @@ it('one organisation alone gets half of the slots, and each later one half of th
   };
   expect(['a', 'b', 'c', 'd', 'e'].map(taken)).toEqual([4, 2, 1, 1, 0]);
   expect(slots.full().sort()).toEqual(['a', 'b', 'c', 'd']);
-  // Organisation `a` has more than its share now. So the slot stays free for a newcomer, and the waiting job of `a` is
-  // not started.
+  // Organisation `a` has more than its share now. So its slot goes to `e`, which has none, and its next slot stays free
+  // for a newcomer. The waiting job of `a` is not started.
+  expect(slots.next('a')?.orgId).toBe('e');
   expect(slots.next('a')).toBeUndefined();
   expect(slots.take(job('f'))).toBe('taken');
 });
@@ -152,4 +191,20 @@ it('keeps a bounded number of jobs for an organisation that has its share, each 
   for (const job of rest.slice(64)) expect(slots.take(job)).toBe('declined');
   expect(slots.next('a')).toBe(rest[0]);
   expect(slots.next('a')).toBe(rest[1]);
+});
+
+it('organisations that wait without a slot get the freed slots in turn', () => {
+  const slots = createSlots(2);
+  const job = (orgId: string) => ({ orgId, workflowId: uuidv7() });
+  for (const orgId of ['a', 'b']) expect(slots.take(job(orgId))).toBe('taken');
+  for (const orgId of ['a', 'b', 'c', 'd', 'a', 'b', 'c', 'd']) expect(slots.take(job(orgId))).toBe('waits');
+  let running = ['a', 'b'];
+  const order: (string | undefined)[] = [];
+  while (running.length > 0) {
+    const [ended = '', ...others] = running;
+    const next = slots.next(ended)?.orgId;
+    order.push(next);
+    running = next === undefined ? others : [...others, next];
+  }
+  expect(order).toEqual(['c', 'd', 'a', 'b', 'c', 'd', 'a', 'b', undefined, undefined]);
 });

@@ -4,12 +4,12 @@ import type { WorkflowJob } from './queue';
 export interface Slots {
   /**
    * Asks for a slot. `taken`: the job has a slot. `waits`: the organisation may have no further slot now, and the job
-   * is kept until a run of the organisation ends. `declined`: too many jobs of the organisation are kept already.
+   * is kept until `next` returns it. `declined`: too many jobs of the organisation are kept already.
    */
   take(job: WorkflowJob): 'taken' | 'waits' | 'declined';
   /**
-   * Gives back the slot of a run that has ended. Returns the organisation's next waiting job, which has the slot now;
-   * undefined if the slot is free.
+   * Gives back the slot of a run of `orgId` that has ended. Returns the waiting job that has the slot now; undefined if
+   * the slot is free. Other organisations that wait and have no slot come first, in turn, and then `orgId` itself.
    */
   next(orgId: string): WorkflowJob | undefined;
   /** The organisations that use their whole share. */
@@ -55,11 +55,15 @@ export function createSlots(total: number): Slots {
     },
     next: (orgId) => {
       gives(orgId);
+      // The organisation whose run has ended goes to the end of the map, so that the others have their turn first.
       const own = waiting.get(orgId);
-      const [first] = own?.values() ?? [];
-      if (own === undefined || first === undefined || !takes(orgId)) return undefined;
-      own.delete(first.workflowId);
-      if (own.size === 0) waiting.delete(orgId);
+      if (own !== undefined && waiting.delete(orgId)) waiting.set(orgId, own);
+      const heir = [...waiting.keys()].find((id) => !held.has(id)) ?? orgId;
+      const jobs = waiting.get(heir);
+      const [first] = jobs?.values() ?? [];
+      if (jobs === undefined || first === undefined || !takes(heir)) return undefined;
+      jobs.delete(first.workflowId);
+      if (jobs.size === 0) waiting.delete(heir);
       return first;
     },
     full: () => [...held].filter(([, count]) => count >= free).map(([orgId]) => orgId),

@@ -114,8 +114,8 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     }
   };
   /**
-   * Gives the slot of an ended run to the organisation's next waiting job, if its share allows that. Otherwise the slot
-   * is free, and the sweep is woken if a share had held an organisation back.
+   * Gives the slot of an ended run to a waiting job; see {@link Slots.next}. If no job gets it, the sweep is woken if a
+   * share had held an organisation back.
    */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;
