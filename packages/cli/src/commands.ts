@@ -10,8 +10,8 @@ export interface CommandPlan {
    */
   columns?: readonly string[];
   /**
-   * Set if the command destroys or replaces something, so that the user must type a name first. The name is that in the
-   * answer of the operation with this id, or the command's last argument.
+   * Set if the command is dangerous, so that the user must type a name first. The value tells where the name comes
+   * from: from the answer of the operation with this id, or from the command's last argument.
    */
   asks?: OperationId | 'argument';
   /** Whether the group's name alone runs this command. Example: `drydock events` runs `drydock events list`. */
@@ -37,8 +37,8 @@ const snapshot = ['id', 'description', 'status', 'size_gb', 'created_at'];
 const key = ['id', 'name', 'prefix', 'sandbox', 'last_used_at', 'created_at'];
 
 /**
- * The command of every operation of the contract, or the operation whose dry run it is. TypeScript reports an operation
- * that is missing here.
+ * The plans of all operations of the contract: a command, or the operation that a dry run belongs to. TypeScript
+ * reports an operation that is missing here.
  */
 export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   getMe: { command: 'whoami', columns: ['key.name', 'key.prefix', 'org.name', 'org.id', 'mode', 'scopes'] },
@@ -256,7 +256,7 @@ export const dryRunFor = (id: OperationId): OperationId | undefined =>
     return 'dryRunOf' in plan && plan.dryRunOf === id;
   });
 
-/** Returns the command that follows the workflow at this path. */
+/** Returns the command that follows the workflow at this path, or the HTTP request if no command does. */
 export function watchOf(path: string): string {
   for (const id of operationIds.filter((id) => operations[id].isStream)) {
     const pattern = operations[id].path.replace(/\/events$/, '').replace(/\{\w+\}/g, '([^/?]+)');

@@ -22,7 +22,7 @@ export interface CallOptions {
   idempotencyKey?: string;
   /**
    * The result of an earlier call about the same resource. While the resource is unchanged, a read returns this very
-   * object, and an update succeeds. After a change, an update throws the problem `precondition_failed`.
+   * object. After a change, an update throws the problem `precondition_failed`.
    */
   known?: object;
 }

@@ -178,8 +178,9 @@ async function spawnApp({
 const openPath = 0o10_000_000;
 
 /**
- * Keeps a handle of the socket, because the socket's path is in a folder that the application controls. The application
- * could replace the socket with a link to a socket of the site agent, or let another process listen at the path.
+ * Opens a handle of the socket on Linux, because the socket's path is in a folder that the application controls. The
+ * application could replace the socket with a link to a socket of the site agent, or let another process listen at the
+ * path.
  */
 async function pinSocket(file: string): Promise<FileHandle | string> {
   if (process.platform !== 'linux') return file;

@@ -98,9 +98,9 @@ export class Content {
   }
 
   /**
-   * Answers a visit while a process of the application is running. `restartSeconds` is the mtime of the restart file
-   * with which that process was started. Resolves with null once the application has answered the visitor. Throws
-   * {@link PagesBusy} if the organisation has no free place.
+   * Answers a visit while a process of the application is running. `restartSeconds` is the mtime that tmp/restart.txt
+   * had when that process was started. Resolves with null once the application has answered the visitor. Throws {@link
+   * PagesBusy} if the organisation has no free place.
    */
   async visitApp(question: VisitQuestion, visitor: AppVisitor, restartSeconds: number): Promise<Visited | null> {
     const { places, organisation } = this.settings;

@@ -132,7 +132,7 @@ export interface PageSessions {
 
 /**
  * Opens a pool of sessions. `onOpen` is called with the number of each new session. MariaDB's driver is imported only
- * for a site with a MariaDB, because every site has its own process that runs this code.
+ * for a site with a MariaDB: this code runs in a process for each site, and the driver would take memory in each.
  */
 export async function openPageSessions(url: string, onOpen: (number: number) => void): Promise<PageSessions> {
   if (!url.startsWith('mysql:')) return new PostgresSessions(url, onOpen);

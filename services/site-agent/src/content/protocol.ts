@@ -44,7 +44,8 @@ export class FrameReader {
   *read(piece: Buffer): Generator<Frame> {
     this.pieces.push(piece);
     this.held += piece.length;
-    // Pieces are joined only when the whole frame is there. Otherwise a large frame would be copied for each piece.
+    // Pieces are joined only when the head is there, and again when the whole frame is there. Otherwise a large frame
+    // would be copied for each piece.
     while (this.held >= this.wanted) {
       const bytes = this.pieces.length === 1 ? (this.pieces[0] ?? piece) : Buffer.concat(this.pieces);
       const [json, body] = [bytes.readUInt32BE(0), bytes.readUInt32BE(4)];
@@ -76,8 +77,8 @@ const forwardedSchema = z.object({
 export type Forwarded = z.infer<typeof forwardedSchema>;
 
 /**
- * A question of the site agent to the child that has a release's files. Each question costs a turn of two processes. So
- * a visit is one question, about the restart files and the file at the path together.
+ * A question of the site agent to the child that has a release's files. Each question wakes the child, and its answer
+ * wakes the agent. So a visit is one question, about the restart files and the file at the path together.
  */
 export const questionSchema = z.discriminatedUnion('ask', [
   z.object({

@@ -57,10 +57,11 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 
 /**
  * Moves folders to the trash at once and deletes them slowly, in turns, also after a restart. A folder is a site's or a
- * release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, under the account
- * that owns them. This process deletes all other files, which are its own. A second child deletes files that the
- * account may not remove, such as one that an operator made as root. It has root's rights over these files, in a box
- * that shows nothing else. The log names the files that still remain, and a later try removes them.
+ * release's, laid out as in SiteFolder. A child deletes the customers' files in the folder, under the account that owns
+ * them, and in a box where one can be made. This process deletes all other files, which are its own. Some files the
+ * account may not remove, such as one that an operator made as root. If the site agent is root and boxes can be made, a
+ * second child deletes them: it has root's rights, in a box that shows nothing else. The log names the files that still
+ * remain, and a later try removes them.
  */
 export class SlowRemoval {
   private readonly folder: string;
@@ -122,8 +123,8 @@ export class SlowRemoval {
 
   /**
    * Resolves when few folders of the site wait to be emptied, or when all of them together take no more than a site may
-   * have on disk. Otherwise a site could fill the disk with releases of many small files, because they are dropped
-   * faster than they are deleted. Rejects with the signal's reason.
+   * have on disk. Otherwise a site could fill the disk with releases of many small files, because a release is dropped
+   * faster than its files are deleted. Rejects with the signal's reason.
    */
   async waitForRoom(siteId: string, signal: AbortSignal): Promise<void> {
     const aborted = new Promise<never>((_, reject) => {

@@ -296,7 +296,7 @@ export class SiteWeb {
     const isDown = error instanceof AppDown;
     if (!isHeld && !isDown) this.logFailure(error);
     if (response.destroyed) return;
-    // The head with its status has been sent, so only a cut connection can tell the client that the answer has failed.
+    // Once the status has been sent, only a cut connection can tell the client that the answer has failed.
     if (response.headersSent) response.destroy();
     else if (error instanceof SandboxUnavailable) {
       sendText(
