@@ -23,7 +23,9 @@ export interface Options {
   idempotencyKey?: string;
 }
 
-/** Runs the command of an operation: reads its input, asks if the plan says so, calls, and prints the answer. */
+/**
+ * Runs the command of an operation: reads its input, asks the user if the plan says so, calls, and prints the answer.
+ */
 export async function runOperation(id: OperationId, given: readonly string[], options: Options): Promise<void> {
   const operation = operations[id];
   const plan = planOf(id);

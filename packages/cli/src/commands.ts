@@ -6,7 +6,7 @@ export interface CommandPlan {
   command: string;
   /**
    * The columns of the printed table. Without them, the table shows the workflow that the operation has started. If the
-   * operation starts none, the table shows the ids of a list, or all fields of another answer.
+   * operation starts none, the table shows the ids of a list, or all fields of any other answer.
    */
   columns?: readonly string[];
   /**
@@ -240,7 +240,7 @@ export const groups: Readonly<Record<string, string>> = {
 export const operationIds = Object.keys(plans).filter((id): id is OperationId => Object.hasOwn(operations, id));
 
 /**
- * Returns the plan of an operation's command. For a dry run, that is the plan of the operation whose effect it tells.
+ * Returns the plan of an operation's command. For a dry run, returns the plan of the operation that `dryRunOf` names.
  */
 export function planOf(id: OperationId): CommandPlan {
   const plan = plans[id];

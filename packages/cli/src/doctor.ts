@@ -17,7 +17,7 @@ const clockToleranceSeconds = 60;
 
 /**
  * Runs the checks in the order in which a command needs them, and prints advice for each failure or warning. Throws
- * ShownError with the exit code of the first failed check.
+ * ShownError with the exit code of the first failed check, if one has failed.
  */
 export async function runDoctor(context: string | undefined, format: Format): Promise<void> {
   const checks: Check[] = [];

@@ -134,7 +134,7 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // `fetch` throws for a header with any other character. Its error quotes the header, and so the key.
+  // `fetch` throws for a header with a character outside this range. Its error quotes the header, and so the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);

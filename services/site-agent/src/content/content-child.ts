@@ -88,7 +88,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The process in a site's box that runs `content/server.js`, as seen from the site agent. */
+/** The process that runs `content/server.js` for one release of a site, as seen from the site agent. */
 export class ContentChild {
   private readonly child: GuardedChild;
   private readonly way: Duplex;

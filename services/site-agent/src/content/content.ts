@@ -54,9 +54,9 @@ export interface AppVisitor extends Listener {
 }
 
 /**
- * Answers for the files of one release through a child in the site's box, because this process must not follow a path
- * that the site controls. The first question starts the child. The child ends after a minute without a question. If it
- * dies, the questions that it had not answered fail.
+ * Answers for the files of one release through a child process, because this process must not follow a path that the
+ * site controls. The first question starts the child. The child ends after a minute without a question. If it dies, the
+ * questions that it had not answered fail.
  */
 export class Content {
   private readonly settings: ContentSettings;

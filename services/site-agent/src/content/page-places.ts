@@ -60,8 +60,8 @@ export class FairPace {
 }
 
 /**
- * The memory that is reckoned for a process for a site's files. It determines how many of these processes may run on
- * the machine.
+ * The memory that is assumed for each process that reads a site's files. It determines how many of these processes may
+ * run on the machine.
  */
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;

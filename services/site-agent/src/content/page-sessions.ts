@@ -173,7 +173,7 @@ class CountedClient extends pg.Client {
     this.on('error', () => undefined);
   }
 
-  /** The field is missing in pg's types. */
+  /** `processID` is missing in pg's types. */
   get backendPid(): number {
     return 'processID' in this && typeof this.processID === 'number' ? this.processID : 0;
   }
@@ -269,7 +269,7 @@ function sessionOn(socket: CountedSocket): Pick<PageSession, 'hasOverflowed' | '
   };
 }
 
-/** The field is missing in mysql2's types. */
+/** `stream` is missing in mysql2's types. */
 function socketOf({ connection }: PoolConnection): CountedSocket {
   const socket: unknown = 'stream' in connection ? connection.stream : null;
   if (!(socket instanceof CountedSocket)) throw new Error('the pool has connections of its own making');

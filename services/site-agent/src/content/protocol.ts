@@ -142,10 +142,13 @@ export const childSaysSchema = z.discriminatedUnion('say', [
 ]);
 export type ChildSays = z.infer<typeof childSaysSchema>;
 
-/** Whether a message is about a forwarded request, not a question or its answer. */
+/** Whether a message belongs to a forwarded request. A question and its answer have no `say`. */
 export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
 
-/** Comes with a connection to the application. `id` is the number of the question that asked for the connection. */
+/**
+ * The IPC message that comes with a connection to the application. `id` is the number of the question that asked for
+ * the connection.
+ */
 export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
@@ -161,7 +164,7 @@ const fileSchema = z.object({
 const foundSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('none') }),
   z.object({ kind: z.literal('folder'), location: z.string() }),
-  /** Rendered; the answer's body is the HTML. */
+  /** The page was rendered. The answer's body is its HTML. */
   z.object({ kind: z.literal('page') }),
   /** The page must be rendered, but `may_render` is false. */
   z.object({ kind: z.literal('page_waits') }),

@@ -77,8 +77,8 @@ type Admin = Awaited<ReturnType<typeof openAdmin>>;
 export class MariadbDatabase implements ReleaseDatabase {
   readonly name: string;
   /**
-   * Each release has another password, and so has each start of the site agent. So a page of an old release cannot read
-   * the data of a newer release.
+   * Each release has a password of its own, which is new at each start of the site agent. So a page of an old release
+   * cannot read the data of a newer release.
    */
   readonly pagesPassword = randomBytes(24).toString('hex');
   readonly newcomers = new Newcomers(newcomersMax);

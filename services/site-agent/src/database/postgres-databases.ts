@@ -30,8 +30,8 @@ export class PostgresDatabases implements SiteDatabases {
   }
 
   /**
-   * Records the cluster of a site that has none yet. The cluster stays the same if the site's organisation changes,
-   * because the site's role is in that cluster.
+   * Adds the cluster to the record of a site that has none yet. The cluster stays the same if the site's organisation
+   * changes, because the site's role is in that cluster.
    */
   completeRecord(record: SiteRecord, organisation: string): SiteRecord {
     const cluster = record.cluster ?? this.clusters.nameFor(organisation);

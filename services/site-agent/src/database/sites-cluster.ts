@@ -15,8 +15,8 @@ import type { WokenServer } from './woken-server';
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
 /**
- * The connections of `max_connections` that sites do not get, if it is 30 or more. They are for the site agent, its
- * jobs and the superuser.
+ * How many of the `max_connections` sites do not get. They are for the site agent, its jobs and the superuser. If
+ * `max_connections` is below 30, sites still get 10.
  */
 const keptSessions = 20;
 /**
@@ -69,7 +69,7 @@ export class SitesCluster {
   readonly transfer: TransferAccess;
   /**
    * Resolves when the server runs. The methods of this class call it before their statements, except {@link isUnused}
-   * and {@link readUsage}. All others call it before they open a session.
+   * and {@link readUsage}. Other code calls it before it opens a session.
    */
   readonly wake: () => Promise<void>;
   private readonly server: Pick<WokenServer, 'wake' | 'isStarted'> | null;
@@ -210,8 +210,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends the sessions and drops the roles of an earlier site agent. Postgres goes on with a CREATE DATABASE whose
-   * client was killed, so its database could appear after the clean-up.
+   * Ends the sessions of an earlier site agent, and drops the roles that it made for dumps and loads. Postgres goes on
+   * with a CREATE DATABASE whose client was killed, so its database could appear after the clean-up.
    */
   private async endPredecessors(): Promise<void> {
     const sql =

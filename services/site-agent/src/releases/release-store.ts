@@ -54,7 +54,7 @@ export class Release {
     }
   }
 
-  /** True when no request is running any more, false after `timeoutMs`. */
+  /** Resolves with true once no request is running, or with false after `timeoutMs`. */
   async drained(timeoutMs: number): Promise<boolean> {
     if (this.inFlight === 0) return true;
     let timer: NodeJS.Timeout | undefined;

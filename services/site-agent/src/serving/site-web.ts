@@ -13,8 +13,8 @@ import { AppVisit, announceGeneration, untakenMs } from './forward-to-app';
 import { type Gate, GateError } from './gate';
 
 /**
- * A page could not be rendered, for example because one of its queries failed. The visitor gets a 500. The reason is
- * only in the site agent's log.
+ * A page could not be rendered, for example because one of its queries failed. The visitor gets a 500 without the
+ * reason.
  */
 export class PageFailed extends Error {
   override readonly name = 'PageFailed';

@@ -20,8 +20,9 @@ export interface SiteDiskSettings {
 
 /**
  * Watches the size of a site's live release on disk. If the files exceed the limit, the application is ended, and is
- * not started until they are within it. A database above the limit is made read-only (`keepReadOnly`). A database that
- * exceeds the limit by more than a fifth gets no sessions. A new live release starts as `within` the limit.
+ * not started until they are within it. A database above the limit may only free space, as far as its server can
+ * enforce that (`keepReadOnly`). A database that exceeds the limit by more than a fifth gets no sessions. A new live
+ * release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
