@@ -10,8 +10,8 @@ export interface CommandPlan {
    */
   columns?: readonly string[];
   /**
-   * Set if the command is dangerous, so that the user must type a name first. The value tells where the name comes
-   * from: from the answer of the operation with this id, or from the command's last argument.
+   * Set if the command is dangerous, so that the user must type a name first. The value tells where that name is: in
+   * the answer of the operation with this id, or in the command's last argument.
    */
   asks?: OperationId | 'argument';
   /** Whether the group's name alone runs this command. Example: `drydock events` runs `drydock events list`. */

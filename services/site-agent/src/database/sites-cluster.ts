@@ -15,8 +15,8 @@ import type { WokenServer } from './woken-server';
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
 /**
- * How many of the `max_connections` sites do not get. They are for the site agent, its jobs and the superuser. If
- * `max_connections` is below 30, sites still get 10.
+ * The connections, out of `max_connections`, that no site gets. They are for the site agent, its jobs and the
+ * superuser. If `max_connections` is below 30, sites still get 10.
  */
 const keptSessions = 20;
 /**
@@ -211,7 +211,7 @@ export class SitesCluster {
 
   /**
    * Ends the sessions of an earlier site agent, and drops the roles that it made for dumps and loads. Postgres goes on
-   * with a CREATE DATABASE whose client was killed, so its database could appear after the clean-up.
+   * with a CREATE DATABASE whose client was killed. If it were not ended, its database would appear after the clean-up.
    */
   private async endPredecessors(): Promise<void> {
     const sql =

@@ -11,9 +11,9 @@ import type { SiteRecord } from '../on-disk/site-folder';
 import { countTree, filesPathIn, startSiteProgram } from './site-box';
 
 /**
- * A folder that is being emptied loses 25 files in 100 ms. Two folders of an organisation at most are emptied at a
- * time, so it loses 50. After faster mass deletes, creating files on ext4 was measured to be 2 to 4 times slower.
- * Removing `turn_files` takes a minute. Then the folder of another organisation has its turn.
+ * A folder that is being emptied loses 25 files in 100 ms. At most two folders of an organisation are emptied at a
+ * time, so an organisation loses at most 50. After faster mass deletes, creating files on ext4 was measured to be 2 to
+ * 4 times slower. Removing `turn_files` takes a minute. Then the folder of another organisation has its turn.
  */
 const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
 export type RemovalPace = typeof usualPace;
