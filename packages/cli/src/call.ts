@@ -23,7 +23,9 @@ export interface Options {
   idempotencyKey?: string;
 }
 
-/** Runs the command of an operation: reads its input, asks if the plan says so, calls, and prints the answer. */
+/**
+ * Runs the command of an operation: reads its input, asks the user if the plan says so, calls, and prints the answer.
+ */
 export async function runOperation(id: OperationId, given: readonly string[], options: Options): Promise<void> {
   const operation = operations[id];
   const plan = planOf(id);
@@ -152,8 +154,8 @@ const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', '
 
 /**
  * Follows an accepted workflow. Waits for its end if `--wait` or `--timeout` is given, or if stdout is a terminal, but
- * never with `--detach`. Prints the answer and the workflow even if the wait fails, because the answer may contain a
- * password that the API shows only once.
+ * never with `--detach`. Prints the result even if the wait fails, because the answer may contain a password that the
+ * API shows only once.
  */
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();
@@ -235,7 +237,10 @@ async function watchEvents(session: Session, { query }: Input, { output, timeout
   }
 }
 
-/** Prints the final state of a workflow that had ended before its stream was opened. Such a stream has no event. */
+/**
+ * Reports a workflow that had ended before its stream was opened, because such a stream has no event. Prints its state
+ * if it has succeeded, and throws WorkflowError otherwise.
+ */
 async function watchEnded(session: Session, path: string, format: Format): Promise<void> {
   const workflow = await session.drydock.wait(path);
   await printNext(format, workflow, () => clean(`${workflow.status}  ${progressOf(workflow)}`));

@@ -6,12 +6,12 @@ export interface CommandPlan {
   command: string;
   /**
    * The columns of the printed table. Without them, the table shows the workflow that the operation has started. If the
-   * operation starts none, the table shows the ids of a list, or all fields of another answer.
+   * operation starts none, the table shows the ids of a list, or all fields of any other answer.
    */
   columns?: readonly string[];
   /**
-   * Set if the command destroys or replaces something, so that the user must type a name first. The name is that in the
-   * answer of the operation with this id, or the command's last argument.
+   * Set if the command is dangerous, so that the user must type a name first. The value tells where that name is: in
+   * the answer of the operation with this id, or in the command's last argument.
    */
   asks?: OperationId | 'argument';
   /** Whether the group's name alone runs this command. Example: `drydock events` runs `drydock events list`. */
@@ -37,8 +37,8 @@ const snapshot = ['id', 'description', 'status', 'size_gb', 'created_at'];
 const key = ['id', 'name', 'prefix', 'sandbox', 'last_used_at', 'created_at'];
 
 /**
- * The command of every operation of the contract, or the operation whose dry run it is. TypeScript reports an operation
- * that is missing here.
+ * The plans of all operations of the contract: a command, or the operation that a dry run belongs to. TypeScript
+ * reports an operation that is missing here.
  */
 export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   getMe: { command: 'whoami', columns: ['key.name', 'key.prefix', 'org.name', 'org.id', 'mode', 'scopes'] },
@@ -240,7 +240,7 @@ export const groups: Readonly<Record<string, string>> = {
 export const operationIds = Object.keys(plans).filter((id): id is OperationId => Object.hasOwn(operations, id));
 
 /**
- * Returns the plan of an operation's command. For a dry run, that is the plan of the operation whose effect it tells.
+ * Returns the plan of an operation's command. For a dry run, returns the plan of the operation that `dryRunOf` names.
  */
 export function planOf(id: OperationId): CommandPlan {
   const plan = plans[id];
@@ -256,7 +256,7 @@ export const dryRunFor = (id: OperationId): OperationId | undefined =>
     return 'dryRunOf' in plan && plan.dryRunOf === id;
   });
 
-/** Returns the command that follows the workflow at this path. */
+/** Returns the command that follows the workflow at this path, or the HTTP request if no command does. */
 export function watchOf(path: string): string {
   for (const id of operationIds.filter((id) => operations[id].isStream)) {
     const pattern = operations[id].path.replace(/\/events$/, '').replace(/\{\w+\}/g, '([^/?]+)');

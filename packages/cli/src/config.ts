@@ -11,7 +11,7 @@ import { clean, type Format, isObject, print, tableOf } from './output';
 import { ask, canAsk, readStdin, tell } from './terminal';
 
 interface Config {
-  /** The values of DRYDOCK_URL and DRYDOCK_KEY. They come before the current context. */
+  /** The values of DRYDOCK_URL and DRYDOCK_KEY. They take precedence over the current context. */
   url: string | undefined;
   key: string | undefined;
   /** The folder of the contexts, by the XDG base directory specification. */
@@ -222,7 +222,7 @@ export function openSession(context: string | undefined): Session {
       return response;
     },
   });
-  // The table of operations and the client's methods are generated from the same contract.
+  // The cast is safe: the operation ids and the client's methods are generated from the same contract.
   const methods = drydock as unknown as Record<OperationId, (input: Input, options?: CallOptions) => Promise<unknown>>;
   return { drydock, call: (id, input, options) => methods[id](input, options), location: () => location };
 }

@@ -16,8 +16,8 @@ const timeoutMs = 10_000;
 const clockToleranceSeconds = 60;
 
 /**
- * Runs the checks in the order in which a command needs them, and gives advice for each failure. Exits with the code of
- * the first failed check.
+ * Runs the checks in the order in which a command needs them, and prints advice for each failure or warning. Throws
+ * ShownError with the exit code of the first failed check, if one has failed.
  */
 export async function runDoctor(context: string | undefined, format: Format): Promise<void> {
   const checks: Check[] = [];

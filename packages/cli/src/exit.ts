@@ -55,7 +55,10 @@ export function exitCodeOfStatus(status: number): number {
   return status >= 500 ? exitCodes.unavailable : exitCodes.refused;
 }
 
-/** Returns the error's message and a hint for stderr. Returns an empty text if the error has already been printed. */
+/**
+ * Returns the error's message for stderr, with a hint for some errors. Returns an empty text if the error has already
+ * been printed.
+ */
 export function messageOf(error: unknown): string {
   if (error instanceof ShownError || error instanceof CommanderError) return '';
   if (error instanceof ProblemError) {

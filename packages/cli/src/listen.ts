@@ -15,12 +15,12 @@ export interface ListenOptions {
   timeout?: number;
 }
 
-/** The same limit as for a real webhook's receiver. */
+/** The time that the receiver gets to answer, the same as for a real webhook. */
 const answerMs = 15_000;
 
 /**
- * Forwards each new event to the receiver at `forwardTo`, signed like a message to a webhook. The events follow one
- * after the other. An event is sent once, even if the receiver fails. Ends at Ctrl-C or after `timeout`.
+ * Forwards each new event to the receiver at `forwardTo`, signed like a message to a webhook. It sends one event at a
+ * time, and each event once, even if the receiver fails. Ends at Ctrl-C or after `timeout`.
  */
 export async function runListen({
   context,

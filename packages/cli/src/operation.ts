@@ -206,7 +206,7 @@ export async function readInput(
     .filter(({ place }) => place === 'path')
     .forEach(({ steps: [name = ''] }, at) => {
       const value = given[at] ?? '';
-      // An empty or dotted value would turn the URL into that of another resource.
+      // An empty value, `.` or `..` would turn the URL into that of another resource.
       if (['', '.', '..'].includes(value)) throw new UsageError(`"${value}" is no ${name}`);
       input.path[name] = value;
     });

@@ -17,8 +17,8 @@ import {
 } from './testing/bench';
 
 /**
- * Compares output with golden files: output on a terminal of 100 columns, and output to a pipe. `npx jest packages/cli
- * -u` updates the files.
+ * These tests compare output with golden files: output on a terminal of 100 columns, and output to a pipe. `npx jest
+ * packages/cli -u` updates the files.
  */
 const bench = new Bench();
 beforeAll(() => bench.start());

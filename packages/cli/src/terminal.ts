@@ -30,8 +30,8 @@ export function ask(question: string, { hidden = false } = {}): Promise<string> 
     lines.once('line', (line) => finish(() => resolve(line.trim())));
     lines.once('SIGINT', () => finish(() => reject(new InterruptedError('interrupted'))));
     lines.once('close', () => finish(() => reject(new UsageError('No answer was given'))));
-    // `createInterface` has switched off the terminal's own echo. So a hidden answer is not shown even if it is typed
-    // before the question appears.
+    // The question is written only after `createInterface` has switched off the terminal's own echo. So a hidden answer
+    // is not shown, even if it is typed at once.
     lines.setPrompt(question);
     if (hidden) process.stderr.write(question);
     else lines.prompt();

@@ -43,7 +43,7 @@ const json =
     void response
       .writeHead(status, { 'content-type': status < 400 ? 'application/json' : 'application/problem+json', ...headers })
       .end(JSON.stringify(body));
-/** Promises a longer body than it sends. */
+/** Sends a part of the body that it has announced, and then breaks off. */
 const halfAnAnswer: Answer = (_request, response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
   response.write('{"id":', () => response.destroy());

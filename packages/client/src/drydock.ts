@@ -104,8 +104,8 @@ export type Drydock = {
   /** Waits for a workflow that runs already. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
   /**
-   * Yields the states of a workflow, as they change, until its end. Resumes a broken stream where it broke. A workflow
-   * that has ended before yields nothing.
+   * Yields the states of a workflow, as they change, until its end. Resumes a broken stream where it broke. Yields
+   * nothing if the workflow has already ended.
    */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
   /**
@@ -134,7 +134,7 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // `fetch` throws for a header with any other character. Its error quotes the header, and so the key.
+  // `fetch` throws for a header with a character outside this range. Its error quotes the header, and so the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
@@ -301,7 +301,7 @@ async function* events(
 /**
  * Parses server-sent events (HTML standard) whose lines end with a line feed. An empty line ends an event. A block
  * without data is a comment that keeps the connection alive. The iteration ends when the stream ends or the connection
- * breaks. The server sends an event that was cut off again after the next connect.
+ * breaks. An event that was cut off comes again after the next connect.
  */
 async function* eventsOf(
   body: ReadableStream<Uint8Array>,

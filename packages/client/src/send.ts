@@ -22,7 +22,7 @@ export interface CallOptions {
   idempotencyKey?: string;
   /**
    * The result of an earlier call about the same resource. While the resource is unchanged, a read returns this very
-   * object, and an update succeeds. After a change, an update throws the problem `precondition_failed`.
+   * object. After a change, an update throws the problem `precondition_failed`.
    */
   known?: object;
 }
@@ -114,7 +114,7 @@ async function tryOnce(
     });
     if (!response.ok && response.status !== 304)
       return { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
-    // The whole body is received here, so that a connection that breaks within the body is no answer.
+    // The whole body is received here, so that a connection that breaks within the body counts as a failed request.
     if (!isStream(response)) await response.clone().text();
     return response;
   } catch (error) {
@@ -129,7 +129,7 @@ async function tryOnce(
 
 /**
  * Returns the reason of a failed `fetch`. Node's own message is only "fetch failed", so the message of its cause is
- * used. The cause has only a code if Node tried several addresses.
+ * used. If Node tried several addresses, the cause has a code but no message.
  */
 function reasonOf(error: unknown): string {
   const { message, cause }: { message?: string; cause?: { message?: string; code?: string } } = Object(error);

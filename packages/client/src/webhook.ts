@@ -2,7 +2,9 @@ import type { components } from './generated/openapi';
 
 type Event = components['schemas']['Event'];
 
-/** The message is not from Drydock, was changed, or is too old. The receiver answers 400 and ignores the message. */
+/**
+ * The message is not from Drydock, was changed, or is too old. The receiver should answer 400 and ignore the message.
+ */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }

@@ -30,8 +30,8 @@ interface HostSettings {
 }
 
 /**
- * Opens the shared database server, the sites, and last the control port. So a caller who reaches the port finds the
- * sites served, except those that could not be opened within 15 s.
+ * Opens the shared database server (if one is configured), then the sites, and last the control port. So a caller who
+ * reaches the port finds the sites served, except those that could not be opened within 15 s.
  */
 export async function composeSiteHost(
   config: SiteHostConfig,

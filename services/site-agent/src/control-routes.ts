@@ -31,7 +31,7 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
       );
       return done;
     }),
-    // `detail` tells freezes of different durations apart, because a repeated step may freeze for longer.
+    // The ledger's line gets the duration, because a repeated step may freeze for longer.
     change(
       'POST /freeze',
       { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema },

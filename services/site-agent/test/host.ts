@@ -20,7 +20,7 @@ export const claim = (fence: number): Claim => ({ fence: String(fence), workflow
 
 export async function hostConfig(): Promise<SiteHostConfig> {
   const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-sites-'));
-  // Other accounts must be able to pass, because each site's account has its folder below.
+  // Other accounts must be able to pass through this folder, because the sites' folders are below it.
   await chmod(sitesDir, 0o711);
   return {
     SERVICE_NAME: 'site-host',

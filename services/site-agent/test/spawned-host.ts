@@ -6,7 +6,10 @@ import { until } from '@drydock/testing/wait';
 import type { SiteHostConfig } from '../src/config';
 import { type TestClient, withPlaces } from './host';
 
-/** Starts the compiled site agent as a process. `faults` is a folder of fault tokens. */
+/**
+ * Starts the compiled site agent as a process. `faults` is the folder in which a file such as `POINT@kill` arms a fault
+ * point.
+ */
 export async function spawnHost(
   config: SiteHostConfig,
   faults: string,

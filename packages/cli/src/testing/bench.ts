@@ -32,7 +32,10 @@ export interface Outcome {
   stderr: string;
 }
 
-/** A server on a real socket that answers like Drydock, and the command that calls it with its own home folder. */
+/**
+ * A server on a real socket that answers like Drydock, and the command that calls it. The command has a home folder of
+ * its own.
+ */
 export class Bench {
   /** The answers to each call, such as `GET /v1/sites`, in order. The last answer is repeated. */
   answers: Record<string, Answer[]> = {};

@@ -32,8 +32,8 @@ export class AppNetwork {
   readonly nodeArgs = ['--import', outgoingPreloadUrl(ports)];
 
   /**
-   * Serves the connections of one box. When the box ends, the open connections are closed, even if the other side keeps
-   * them open.
+   * Serves the connections of one box. When the box ends, its open connections are closed, even if the database or the
+   * outside would keep them open.
    */
   serve(
     { listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>,
@@ -70,8 +70,8 @@ const questionSchema = z.union([
 /**
  * Makes connections to the outside for the sockets of a site's application. `sourceFor` is the other half, inside the
  * application. Each connection from the application sends one line of JSON. `dial` asks for a connection to an address;
- * the answer is a ticket for it. `lookup` asks for the addresses of a name. `ticket` joins its sender to the outside
- * connection of that ticket.
+ * the answer is a ticket for it. `lookup` asks for the addresses of a name. `ticket` joins the connection that it comes
+ * on to the outside connection of that ticket.
  */
 class OutgoingDialler {
   private readonly outgoing: Outgoing;

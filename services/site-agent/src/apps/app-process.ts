@@ -49,8 +49,8 @@ export class AppProcess {
   readonly generation: number;
   readonly pid: number;
   /**
-   * The path of this process's own socket. On Linux it leads to this socket even if the application replaces the
-   * socket's file.
+   * The path of the socket at which the application listens. On Linux it leads to that socket even if the application
+   * replaces the socket's file.
    */
   private readonly socketPath: string;
   private readonly child: GuardedChild;
@@ -86,7 +86,10 @@ export class AppProcess {
     }
   }
 
-  /** The id of the first process in the box. All others in the box descend from it. */
+  /**
+   * The id of the first process in the box, from which all others in the box descend. Without a box, the id of the
+   * application itself.
+   */
   get boxPid(): number | null {
     return this.child.process.pid ?? null;
   }
@@ -132,7 +135,7 @@ export class AppProcess {
   }
 }
 
-/** Starts the application's process, which gets nothing of the site agent's own environment. */
+/** Starts the application's process, which gets none of the site agent's environment variables. */
 async function spawnApp({
   isolation,
   filesDir,
@@ -178,8 +181,9 @@ async function spawnApp({
 const openPath = 0o10_000_000;
 
 /**
- * Keeps a handle of the socket, because the socket's path is in a folder that the application controls. The application
- * could replace the socket with a link to a socket of the site agent, or let another process listen at the path.
+ * Opens a handle of the socket on Linux, because the socket's path is in a folder that the application controls. The
+ * application could replace the socket with a link to a socket of the site agent, or let another process listen at the
+ * path.
  */
 async function pinSocket(file: string): Promise<FileHandle | string> {
   if (process.platform !== 'linux') return file;

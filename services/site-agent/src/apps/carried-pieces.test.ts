@@ -45,8 +45,8 @@ class Turns {
 
 const bytes = 200;
 /**
- * Returns an application with a connection of each kind to the outside. For each visit it sends the number of bytes in
- * the path over each connection, one at a time.
+ * Returns an application with a connection of each kind to the outside. For a visit such as /200 it sends 200 bytes
+ * over each connection, one byte at a time.
  */
 const source = (port: number): string => `const net = require('node:net');
   const { http_proxy: proxy } = Object.fromEntries(require('node:child_process').execFileSync('/usr/bin/env', { encoding: 'utf8' })

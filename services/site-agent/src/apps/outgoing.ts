@@ -43,7 +43,7 @@ export class OutgoingPolicy {
 
   /**
    * `allowed` are ranges such as `10.1.0.0/16` or `fd00::/8`. Names are resolved only by name servers. The system's
-   * resolver would also read files of this machine, and a slow name would occupy one of its four threads.
+   * resolver would also read files of this machine, and a slow name would occupy one of Node's four threads.
    */
   constructor(allowed: readonly string[], resolver: NameServers = new Resolver({ timeout: 2_000, tries: 2 })) {
     this.resolver = resolver;
@@ -73,8 +73,8 @@ export class OutgoingPolicy {
 }
 
 /**
- * Whether the address is one of this machine's own. The machine's services listen at its public addresses too, behind a
- * filter that only checks traffic from outside.
+ * Whether the address is one of this machine's own. The machine's services may listen at its public addresses too,
+ * behind a firewall that checks only traffic from outside.
  */
 const isOwnAddress = (address: string): boolean =>
   Object.values(networkInterfaces()).some((known) => known?.some((own) => own.address === address) === true);

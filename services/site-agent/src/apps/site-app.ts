@@ -19,7 +19,10 @@ export class AppDown extends Error {
   override readonly name: string = 'AppDown';
 }
 
-/** No application is started here, because nothing would keep it from other sites' files and processes. */
+/**
+ * This machine has no isolation, so no application is started: nothing would keep it from other sites' files and
+ * processes.
+ */
 export class SandboxUnavailable extends AppDown {
   override readonly name = 'SandboxUnavailable';
 }

@@ -88,7 +88,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The process in a site's box that runs `content/server.js`, as seen from the site agent. */
+/** The process that runs `content/server.js` for one release of a site, as seen from the site agent. */
 export class ContentChild {
   private readonly child: GuardedChild;
   private readonly way: Duplex;
@@ -241,8 +241,8 @@ export class ContentChild {
   }
 
   /**
-   * Kills a child that has answered nothing for 15 s, because it is in an endless loop. A child that only waits for a
-   * slow application is asked to `describe` itself meanwhile, and its answer keeps it alive.
+   * Kills a child that has answered nothing for 15 s, because it may be in an endless loop. A child that only waits for
+   * a slow application is asked to `describe` itself meanwhile, and its answer keeps it alive.
    */
   private watch(): void {
     this.answeredMs = performance.now();
@@ -268,7 +268,7 @@ export class ContentChild {
     this.asked.clear();
     for (const talk of this.talks.values()) talk.lose(new ContentError(why));
     this.talks.clear();
-    // A database server continues a statement after its client has gone, so the child's sessions are ended.
+    // A database server continues a statement after its client has gone, so the sessions of a busy child are ended.
     if (wasBusy) this.endSessions([...this.sessions]);
   }
 

@@ -54,9 +54,9 @@ export interface AppVisitor extends Listener {
 }
 
 /**
- * Answers for the files of one release through a child in the site's box, because this process must not follow a path
- * that the site controls. The first question starts the child. The child ends after a minute without a question. If it
- * dies, the questions that it had not answered fail.
+ * Answers for the files of one release through a child process, because this process must not follow a path that the
+ * site controls. The first question starts the child. The child ends after a minute without a question. If it dies, the
+ * questions that it had not answered fail.
  */
 export class Content {
   private readonly settings: ContentSettings;
@@ -98,9 +98,9 @@ export class Content {
   }
 
   /**
-   * Answers a visit while a process of the application is running. `restartSeconds` is the mtime of the restart file
-   * with which that process was started. Resolves with null once the application has answered the visitor. Throws
-   * {@link PagesBusy} if the organisation has no free place.
+   * Answers a visit while a process of the application is running. `restartSeconds` is the mtime that tmp/restart.txt
+   * had when that process was started. Resolves with null once the application has answered the visitor. Throws {@link
+   * PagesBusy} if the organisation has no free place.
    */
   async visitApp(question: VisitQuestion, visitor: AppVisitor, restartSeconds: number): Promise<Visited | null> {
     const { places, organisation } = this.settings;

@@ -60,8 +60,8 @@ export class FairPace {
 }
 
 /**
- * The memory that is reckoned for a process for a site's files. It determines how many of these processes may run on
- * the machine.
+ * The memory that is assumed for each process that reads a site's files. It determines how many of these processes may
+ * run on the machine.
  */
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;
@@ -94,7 +94,7 @@ export function usableBytes(): number {
   return constrained > 0 ? Math.min(constrained, os.totalmem()) : os.totalmem();
 }
 
-/** A page is not shown now, because the site's organisation uses its whole share of this machine. */
+/** A visit is not answered now, because the site's organisation gets no further place for it. */
 export class PagesBusy extends Error {
   override readonly name = 'PagesBusy';
 }
@@ -118,10 +118,10 @@ export interface PlacedProcess {
 }
 
 /**
- * The share of this machine that sites' pages and applications may use, by organisation. There are five kinds of
- * places: processes for files and pages, pages that are being rendered or sent, long files that are being sent,
- * visitors of applications, and the pieces of applications' answers. An organisation gets at most half of each kind, so
- * that another organisation finds its own share free.
+ * The share of this machine that sites' pages and applications may use, by organisation. It limits processes for files
+ * and pages, pages that are being rendered or sent, long files that are being sent, visitors of applications, and
+ * pieces of data that this process passes on. An organisation gets at most half of each limit, so that another
+ * organisation usually finds a free place.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;

@@ -132,7 +132,7 @@ export interface PageSessions {
 
 /**
  * Opens a pool of sessions. `onOpen` is called with the number of each new session. MariaDB's driver is imported only
- * for a site with a MariaDB, because every site has its own process that runs this code.
+ * for a site with a MariaDB: this code runs in a process for each site, and the driver would take memory in each.
  */
 export async function openPageSessions(url: string, onOpen: (number: number) => void): Promise<PageSessions> {
   if (!url.startsWith('mysql:')) return new PostgresSessions(url, onOpen);
@@ -173,7 +173,7 @@ class CountedClient extends pg.Client {
     this.on('error', () => undefined);
   }
 
-  /** The field is missing in pg's types. */
+  /** `processID` is missing in pg's types. */
   get backendPid(): number {
     return 'processID' in this && typeof this.processID === 'number' ? this.processID : 0;
   }
@@ -269,7 +269,7 @@ function sessionOn(socket: CountedSocket): Pick<PageSession, 'hasOverflowed' | '
   };
 }
 
-/** The field is missing in mysql2's types. */
+/** `stream` is missing in mysql2's types. */
 function socketOf({ connection }: PoolConnection): CountedSocket {
   const socket: unknown = 'stream' in connection ? connection.stream : null;
   if (!(socket instanceof CountedSocket)) throw new Error('the pool has connections of its own making');

@@ -44,7 +44,8 @@ export class FrameReader {
   *read(piece: Buffer): Generator<Frame> {
     this.pieces.push(piece);
     this.held += piece.length;
-    // Pieces are joined only when the whole frame is there. Otherwise a large frame would be copied for each piece.
+    // Pieces are joined only when the head is there, and again when the whole frame is there. Otherwise a large frame
+    // would be copied for each piece.
     while (this.held >= this.wanted) {
       const bytes = this.pieces.length === 1 ? (this.pieces[0] ?? piece) : Buffer.concat(this.pieces);
       const [json, body] = [bytes.readUInt32BE(0), bytes.readUInt32BE(4)];
@@ -76,8 +77,8 @@ const forwardedSchema = z.object({
 export type Forwarded = z.infer<typeof forwardedSchema>;
 
 /**
- * A question of the site agent to the child that has a release's files. Each question costs a turn of two processes. So
- * a visit is one question, about the restart files and the file at the path together.
+ * A question of the site agent to the child that has a release's files. Each question wakes the child, and its answer
+ * wakes the agent. So a visit is one question, about the restart files and the file at the path together.
  */
 export const questionSchema = z.discriminatedUnion('ask', [
   z.object({
@@ -141,10 +142,13 @@ export const childSaysSchema = z.discriminatedUnion('say', [
 ]);
 export type ChildSays = z.infer<typeof childSaysSchema>;
 
-/** Whether a message is about a forwarded request, not a question or its answer. */
+/** Whether a message belongs to a forwarded request. A question and its answer have no `say`. */
 export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
 
-/** Comes with a connection to the application. `id` is the number of the question that asked for the connection. */
+/**
+ * The IPC message that comes with a connection to the application. `id` is the number of the question that asked for
+ * the connection.
+ */
 export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
@@ -160,7 +164,7 @@ const fileSchema = z.object({
 const foundSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('none') }),
   z.object({ kind: z.literal('folder'), location: z.string() }),
-  /** Rendered; the answer's body is the HTML. */
+  /** The page was rendered. The answer's body is its HTML. */
   z.object({ kind: z.literal('page') }),
   /** The page must be rendered, but `may_render` is false. */
   z.object({ kind: z.literal('page_waits') }),

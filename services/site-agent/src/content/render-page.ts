@@ -14,7 +14,7 @@ type PagePart =
   | { kind: 'each'; sql: string; row: RowPart[]; none: string };
 type RowPart = { kind: 'html'; html: string } | { kind: 'column'; name: string };
 
-/** An error in a page. Its message goes to the site agent's log, and not to the visitor. */
+/** An error in a page. The visitor does not get its message. */
 class PageError extends Error {
   override readonly name = 'PageError';
 }

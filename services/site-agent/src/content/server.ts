@@ -1,9 +1,9 @@
 /**
- * The content child: a process that reads the files of one release. It runs in the site's box and under the site's
- * account. It follows the customer's paths, reads the customer's pages, runs their queries and speaks to the customer's
- * application. It can reach only what belongs to the site, and its failure harms nothing else. Usage: `node server.js
- * ROOT`, with PAGES_DATABASE_URL. Descriptor 3 is the channel to the site agent. The child ends when the agent closes
- * the channel. Connections to the application come over Node's own IPC channel.
+ * The content child: a process that reads the files of one release. It follows the customer's paths, reads the
+ * customer's pages, runs their queries and speaks to the customer's application. Where sites can be isolated, it runs
+ * in the site's box and reaches only what belongs to the site. Usage: `node server.js ROOT`, with PAGES_DATABASE_URL.
+ * Descriptor 3 is the channel to the site agent. The child ends when the agent closes the channel. Connections to the
+ * application come over Node's own IPC channel.
  */
 import {
   type BigIntStats,
@@ -89,7 +89,7 @@ class ContentServer {
     try {
       return statSync(path.join(this.root, appEntry), { throwIfNoEntry: false })?.isFile() ?? false;
     } catch {
-      return false; // The path is a broken link, or a folder is closed.
+      return false; // The path is a loop of links, or the site may not enter a folder of it.
     }
   }
 
@@ -98,7 +98,8 @@ class ContentServer {
     const app = isApp
       ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) }
       : null;
-    // Files in public/ are sent as they are. Only the application may answer for its other files, above all its code.
+    // Of an application's files, only those in public/ are sent. Only the application may answer for the others, above
+    // all for its code.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
     if (asked.forward !== null && app !== null && resolved.kind !== 'file') {
@@ -163,15 +164,15 @@ function readAt(fd: number, start: number, length: number): Buffer {
 
 type Resolved =
   | { kind: 'file'; fd: number; stats: BigIntStats; extension: string }
-  /** A folder that was requested without a slash. */
+  /** A folder that was requested without a slash at the end. */
   | { kind: 'folder'; location: string }
   | { kind: 'none' };
 
 const none: Resolved = { kind: 'none' };
 
 /**
- * Splits a request's path into names. Returns null for a path that no file has: one that cannot be decoded, has `..` or
- * a hidden name, or has characters that only attackers send.
+ * Splits a request's path into names. Returns null for a path that is never served: it cannot be decoded, has `..` or a
+ * hidden name other than `.well-known`, or has characters that only attackers send.
  */
 function segmentsOf(pathname: string): string[] | null {
   let decoded: string;
@@ -199,10 +200,9 @@ function placeOf(fd: number, file: string): string {
 }
 
 /**
- * Finds and opens the file for a path below `root`, which must be a real path. Links are followed only within the same
- * release; any other target counts as missing. The caller closes the descriptor. The calls are synchronous: each takes
- * a few microseconds on a local disk, a tenth of the time through Node's threads. A slow disk delays only this site's
- * process.
+ * Finds and opens the file for a path below `root`, which must be a real path. A link that leads out of `root` counts
+ * as missing. The caller closes the descriptor. The calls are synchronous: each takes a few microseconds on a local
+ * disk, a tenth of the time through Node's threads. A slow disk delays only this site's process.
  */
 function resolveFile(root: string, pathname: string): Resolved {
   const segments = segmentsOf(pathname);
@@ -264,7 +264,7 @@ const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM']
 /**
  * Gives tmp/restart.txt a later mtime, because a changed mtime restarts the application. Resolves with the new mtime in
  * seconds. Resolves with null if `tmp` is no ordinary folder, if the file is no ordinary file, or if the site may not
- * write them. The child has only the site's rights, so a link leads only to files that the site may write.
+ * write them. In its box the child has only the site's rights, so a link leads only to files that the site may write.
  */
 async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
   try {

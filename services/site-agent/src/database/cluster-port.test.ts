@@ -13,8 +13,8 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { SitesCluster } from './sites-cluster';
 
 /**
- * These tests run without networks of the applications' own, so an application reaches every port of the machine. They
- * assume that the application knows the names of all roles.
+ * In these tests applications have no network of their own, so an application reaches every port of the machine. The
+ * tests assume that the application knows the names of all roles.
  */
 const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
 jest.mock('@drydock/process', () => ({

@@ -176,7 +176,7 @@ test('a running query can be cancelled through the endpoint of its site, and thr
     socket.end(packet);
     await once(socket, 'close');
   };
-  // Postgres handles a cancel before it closes the cancel's connection, so the effect would be visible now.
+  // Postgres handles a cancel before it closes the cancel's connection, so after `send` an effect would be visible.
   await send(other.database_url);
   expect(await runSql(site.database_url, active)).toHaveLength(1);
   await send(site.database_url);

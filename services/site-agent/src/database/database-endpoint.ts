@@ -28,13 +28,14 @@ type Greeting = Startup | Cancel;
 /**
  * The one address of a site's database. In the client's first packet it replaces the name of the database by the name
  * of the live release's database. From then on it only passes bytes on. Clients prove their passwords to Postgres
- * itself (SCRAM). Cancels are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own
- * application do not wait, because the freeze waits for the application's last requests.
+ * itself (SCRAM). Cancel requests for the site's own sessions are forwarded. New sessions wait while the gate is
+ * frozen. Sessions of a release's own application do not wait, because the freeze waits for the application's last
+ * requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
   private readonly address: DatabaseAddress<Greeting>;
-  /** Sessions that are connected to a database. */
+  /** The sessions for which a database has been chosen, even before they have logged in. */
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
   /**

@@ -78,7 +78,7 @@ const authenticationMs = 3_000;
  * tries again at this interval until the backend is gone.
  */
 const graceMs = 1_000;
-/** The most that a client may send before it has authenticated. The server itself would keep up to 16 MB in memory. */
+/** The most that a client may send before it has authenticated. MariaDB itself would keep up to 16 MB in memory. */
 const loginBytesMax = 128 * 1024;
 /** Milliseconds that a client gets to read the last message before its socket is closed. */
 const lastWordsMs = 10_000;
@@ -154,7 +154,10 @@ export class EndpointSession {
     );
   }
 
-  /** Resolves when the server has answered. Until then the server is starting a process, whatever the client does. */
+  /**
+   * Resolves when the server has answered, or when the connection has ended. Until then a Postgres server may be
+   * starting a process for the session, even if the client has gone.
+   */
   private async connect(): Promise<void> {
     const { client, upstream } = this;
     clearTimeout(this.late);

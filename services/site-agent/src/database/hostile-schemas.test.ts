@@ -26,7 +26,7 @@ import { fillVersion, readPage } from '../../test/versions';
 
 /*
  * Generated schemas of a hostile customer go through a backup, a restore, a trial restore on another site, pages with
- * all tables and views, and deletion. packages/postgres upgrades the same schemas.
+ * all tables and views, and deletion. The tests of packages/postgres upgrade the same schemas.
  */
 
 const { seed, count } = sampleOf('hostile schemas of sites', { inCi: 3, inChaos: 500 });

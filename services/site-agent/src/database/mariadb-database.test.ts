@@ -134,7 +134,7 @@ const suite = (): void => {
       };
       const server = path.join(host.config.SITES_DIR, 'mariadb', database);
       const grow = (): Promise<string> => refusalOf("insert into heap (text) values (repeat('x', 5000000))");
-      // The database exceeds its limit a little. A database that exceeds it by a fifth would get no session.
+      // The database exceeds its limit a little. A database that exceeds it by more than a fifth would get no session.
       while ((await bytesBelow(server)) < limitBytes + 10e6 && (await grow()) === 'none');
       await writesAre('ER_TABLEACCESS_DENIED_ERROR');
       const empty = (): Promise<boolean> =>

@@ -77,8 +77,8 @@ type Admin = Awaited<ReturnType<typeof openAdmin>>;
 export class MariadbDatabase implements ReleaseDatabase {
   readonly name: string;
   /**
-   * Each release has another password, and so has each start of the site agent. So a page of an old release cannot read
-   * the data of a newer release.
+   * Each release has a password of its own, which is new at each start of the site agent. So a page of an old release
+   * cannot read the data of a newer release.
    */
   readonly pagesPassword = randomBytes(24).toString('hex');
   readonly newcomers = new Newcomers(newcomersMax);
@@ -121,7 +121,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Makes this the release that visitors get. Only the events of the live release run. A stopped server without events
+   * Makes this the database of the live release. Events run only in that database. A stopped server without events
    * stays stopped until somebody uses it.
    */
   async serve(): Promise<void> {
@@ -265,8 +265,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Removes the leftover accounts of an earlier process. For the live release, also makes the pages' account and lets
-   * events run.
+   * Removes the leftover accounts of an earlier process. For the live release, also makes the pages' account, and lets
+   * events run unless the site is over its disk limit.
    */
   private async prepare(server: MysqlServer): Promise<void> {
     this.server = server;

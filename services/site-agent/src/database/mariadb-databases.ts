@@ -21,9 +21,10 @@ export interface MariadbDatabasesOptions {
 type Settled = NonNullable<SiteRecord['mariadb']>;
 
 /**
- * Runs a MariaDB server for each release. Sessions of one server share its locks, memory and connections, and a dump
- * contains everything that the server has, so releases do not share a server. The database has the same name in every
- * release, because a customer's views and routines contain the name.
+ * Runs a MariaDB server for each database, because sessions of one server share its locks, memory and connections, and
+ * because a dump contains everything that the server has. Only a release of new files alone shares the database of
+ * another release. The database has the same name in every release, because a customer's views and routines contain the
+ * name.
  */
 export class MariadbDatabases implements SiteDatabases {
   private readonly options: MariadbDatabasesOptions;

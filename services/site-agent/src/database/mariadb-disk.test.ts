@@ -1,5 +1,5 @@
 /**
- * Waits for checks of the disk, which come every five seconds.
+ * These tests wait for checks of the disk, which come every five seconds.
  *
  * @tier long
  * @processes

@@ -13,8 +13,8 @@ import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-d
  */
 const newcomersMax = 20;
 /**
- * Limit for the site's sessions, including those that are ending. The server accepts more, so that the site agent
- * always gets a session.
+ * While the site has this many sessions, including those that are ending, new clients of its address wait. The server
+ * accepts more, so that sessions are left for the site agent.
  */
 const sessionsMax = 150;
 const notAvailable = 1053;

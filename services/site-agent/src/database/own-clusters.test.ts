@@ -1,6 +1,6 @@
 /**
- * Two organisations have a cluster each on one machine. The first does everything with which a session can harm all
- * sessions of its server.
+ * Two organisations have a cluster each on one machine. The first takes what all sessions of a server share: locks,
+ * transaction ids and the queue of NOTIFY.
  *
  * @tier long
  * @processes
@@ -171,7 +171,8 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   expect(findPostmaster(dataDir)).not.toBeNull();
   const sizeOf = async () => (await own.cluster.readUsage(role, 'shop'))?.bytes ?? 0;
   const before = await sizeOf();
-  // Comments on databases are in a table that all databases share. They take space on disk, but count for no database.
+  // Comments on databases are in a table that all databases share. They take space on disk that `pg_database_size` does
+  // not count.
   const comment =
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);

@@ -30,8 +30,8 @@ export class PostgresDatabases implements SiteDatabases {
   }
 
   /**
-   * Records the cluster of a site that has none yet. The cluster stays the same if the site's organisation changes,
-   * because the site's role is in that cluster.
+   * Adds the cluster to the record of a site that has none yet. The cluster stays the same if the site's organisation
+   * changes, because the site's role is in that cluster.
    */
   completeRecord(record: SiteRecord, organisation: string): SiteRecord {
     const cluster = record.cluster ?? this.clusters.nameFor(organisation);
@@ -190,5 +190,8 @@ export async function probePostgres(url: string, deadlineMs: number): Promise<Sq
   }
 }
 
-/** Tells whether the server is starting, is stopping or has no connection left: SQLSTATE classes 57P, 53 and 08. */
+/**
+ * Tells whether the server is starting, is stopping or has no connection left: an SQLSTATE that begins with 57P, 53 or
+ * 08.
+ */
 const isPassing = (sqlState: string): boolean => /^(57P|53|08)/.test(sqlState);

@@ -140,7 +140,7 @@ export interface EndpointPlace {
 
 /** The databases of all sites with one engine. */
 export interface SiteDatabases {
-  /** Adds the fields to the record that are decided once, before the site's first database is made. */
+  /** Adds to the record the fields that are decided once, before the site's first database is made. */
   completeRecord(record: SiteRecord, organisation: string): SiteRecord;
   placeFor(record: SiteRecord): DatabasePlace;
   /** Makes an empty database with the site's account. {@link dropOthers} removes the leftovers of a failure. */

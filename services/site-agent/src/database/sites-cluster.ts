@@ -15,7 +15,8 @@ import type { WokenServer } from './woken-server';
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
 /**
- * The connections of `max_connections` that sites do not get. They are for the site agent, its jobs and the superuser.
+ * The connections, out of `max_connections`, that no site gets. They are for the site agent, its jobs and the
+ * superuser. If `max_connections` is below 30, sites still get 10.
  */
 const keptSessions = 20;
 /**
@@ -68,7 +69,7 @@ export class SitesCluster {
   readonly transfer: TransferAccess;
   /**
    * Resolves when the server runs. The methods of this class call it before their statements, except {@link isUnused}
-   * and {@link readUsage}. All others call it before they open a session.
+   * and {@link readUsage}. Other code calls it before it opens a session.
    */
   readonly wake: () => Promise<void>;
   private readonly server: Pick<WokenServer, 'wake' | 'isStarted'> | null;
@@ -209,8 +210,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends the leftovers of an earlier site agent. Postgres goes on with a CREATE DATABASE whose client was killed.
-   * Otherwise its database would appear after the clean-up.
+   * Ends the sessions of an earlier site agent, and drops the roles that it made for dumps and loads. Postgres goes on
+   * with a CREATE DATABASE whose client was killed. If it were not ended, its database would appear after the clean-up.
    */
   private async endPredecessors(): Promise<void> {
     const sql =
@@ -249,8 +250,8 @@ export class SitesCluster {
 
   /**
    * Drops a role if possible. Any site of the cluster can give the role a right in that site's own database, and
-   * Postgres does not drop a role with a right. Such a role is dropped at the next start of the site agent, or with the
-   * cluster.
+   * Postgres does not drop a role with a right. Such a role loses its login. The next start of the site agent tries to
+   * drop it again.
    */
   async dropRole(role: string): Promise<void> {
     const admin = await this.connect();
@@ -340,8 +341,8 @@ export class SitesCluster {
   }
 
   /**
-   * Returns the URL by which the site agent reaches a database as a site's role, without the site's endpoint. No
-   * application can use a URL with a socket, because an application's box does not show the socket.
+   * Returns the URL by which the site agent reaches a database as a site's role, without the site's endpoint. An
+   * application in a box cannot use a URL with a socket, because the box does not show the socket.
    */
   directUrl(role: string, password: string, database: string): string {
     return loginUrl(this.url.href, { role, password }, database);
@@ -367,7 +368,8 @@ export class SitesCluster {
   }
 
   /**
-   * Returns the number of sessions for all sites together. The rest is for the site agent, its jobs and the superuser.
+   * Returns the number of sessions for all sites together, at least 10. The rest is for the site agent, its jobs and
+   * the superuser.
    */
   private async sessionsForSites(): Promise<number> {
     const { rows } = await this.query("select current_setting('max_connections')::int as max");

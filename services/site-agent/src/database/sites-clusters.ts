@@ -116,8 +116,9 @@ export class OwnCluster {
 }
 
 /**
- * Returns the port number in the name of a cluster's socket. No server listens at this port. CpuShares finds the
- * cluster's server by this number, because servers in boxes write the same few process ids into their lock files.
+ * Returns the port number in the name of a cluster's socket. The cluster listens only at the socket, not at this port.
+ * CpuShares finds the cluster's server by this number, because servers in boxes write the same few process ids into
+ * their lock files.
  */
 export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 

@@ -5,7 +5,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import { errorCodeOf, isLeftover, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
-/** Returns a random name, because every role of a cluster can read the names of all other roles. */
+/** Returns a random name, which does not tell the site: every role of a cluster can read the names of all roles. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 
 /**
@@ -22,18 +22,18 @@ const siteRecordSchema = z.strictObject({
   database_port: z.int(),
   uid: z.int().nullable(),
   /**
-   * The organisation whose share of the machine the site uses. Sites of earlier versions have none until their next
-   * backup names it.
+   * The organisation whose share of the machine the site uses. A site of an earlier version has none until a later call
+   * names it, for example its next backup.
    */
   organisation_id: z.string().optional(),
   /**
-   * The version and the account of the site's MariaDB servers, one server for each release. Absent if the site's
-   * databases are in a cluster of Postgres.
+   * The version and the account of the site's MariaDB servers. Absent if the site's databases are in a cluster of
+   * Postgres.
    */
   mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),
   /**
-   * The cluster for the site's new databases, decided with the first one. It stays if the site changes its
-   * organisation, because the site's role is in this cluster.
+   * The cluster for the site's new databases, decided before the first database is made. It stays if the site changes
+   * its organisation, because the site's role is in this cluster.
    */
   cluster: z.string().optional(),
 });

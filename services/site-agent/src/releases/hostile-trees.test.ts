@@ -27,7 +27,7 @@ import { fillVersion } from '../../test/versions';
  */
 
 const { seed, count } = sampleOf('hostile trees', { inCi: 12, inChaos: 500 });
-/** Several trees share a site, because each stage of a site starts a process. */
+/** Several trees share a site, because each backup and each restore of a site starts a process. */
 const perSite = isChaos ? 20 : 6;
 /** The most trees for one swapping process. With more trees, the process would swap each path too rarely. */
 const perRacer = 10;

@@ -54,7 +54,7 @@ export class Release {
     }
   }
 
-  /** True when no request is running any more, false after `timeoutMs`. */
+  /** Resolves with true once no request is running, or with false after `timeoutMs`. */
   async drained(timeoutMs: number): Promise<boolean> {
     if (this.inFlight === 0) return true;
     let timer: NodeJS.Timeout | undefined;
@@ -143,7 +143,8 @@ export class ReleaseStore {
   ): Promise<UnfinishedRelease> {
     const filesDir = path.join(beside, 'files');
     await mkdir(filesDir, { recursive: true });
-    // The release's own folder belongs to this process's account, so that no customer can put a link in it.
+    // Only `files` goes to the site's account. The folder around it stays with this process's account, so that no
+    // customer can put a link beside `files`.
     await chmod(filesDir, 0o750);
     if (record.uid !== null) await chown(filesDir, record.uid, record.uid);
     await closeToOthers(beside, record.uid);
@@ -192,7 +193,7 @@ export class ReleaseStore {
     const releases = await Promise.all(
       (await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)),
     );
-    // A release whose record cannot be read may have any of the databases, so none is dropped.
+    // A release whose release.json is missing may have any of the databases, so none is dropped.
     const named = releases.flatMap((release) => (release === null ? [] : [release.database]));
     if (named.length < releases.length) return;
     await this.databases.dropOthers(record, new Set([...named, ...this.unfinished.values()]));

@@ -25,9 +25,11 @@ export interface SiteProgram {
   rights?: readonly BoxRight[];
   /** The path of a compiled program of this package, below dist/. */
   program: string;
-  /** The only files of the machine that the program sees, besides programs. Null if it sees none. */
+  /**
+   * The folder that the box shows to the program, besides the programs and the socket. Null if the program needs none.
+   */
   files: { dir: string; writable: boolean } | null;
-  /** The folder of a database's socket, for the programs that dump and load. Applications never see it. */
+  /** The folder of a database's socket, for the programs that dump and load. An application's box never shows it. */
   socketFolder?: string | null;
 }
 
@@ -108,8 +110,8 @@ interface TreeCount extends Pick<SiteProgram, 'isolation' | 'uid'> {
 }
 
 /**
- * Counts the bytes that a tree takes on disk. Resolves with null if they cannot be counted. The tree is walked in the
- * site's box, because this process must not follow a path inside a site.
+ * Counts the bytes that a tree takes on disk. Resolves with null if they cannot be counted. A child walks the tree, in
+ * a box where one can be made, because this process must not follow a path inside a site.
  */
 export async function countTree({ isolation, uid, watch }: TreeCount, dir: string): Promise<number | null> {
   const countIn = (folder: string): [string, ...string[]] => ['/bin/sh', '-c', countScript, 'count', folder];

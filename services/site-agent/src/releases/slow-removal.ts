@@ -11,9 +11,9 @@ import type { SiteRecord } from '../on-disk/site-folder';
 import { countTree, filesPathIn, startSiteProgram } from './site-box';
 
 /**
- * Each folder loses 25 files in 100 ms. An organisation has at most two folders at a time, so it loses 50. After faster
- * mass deletes, creating files on ext4 was measured to be 2 to 4 times slower. Removing `turn_files` takes a minute.
- * Then the folder of another organisation has its turn.
+ * A folder that is being emptied loses 25 files in 100 ms. At most two folders of an organisation are emptied at a
+ * time, so an organisation loses at most 50. After faster mass deletes, creating files on ext4 was measured to be 2 to
+ * 4 times slower. Removing `turn_files` takes a minute. Then the folder of another organisation has its turn.
  */
 const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
 export type RemovalPace = typeof usualPace;
@@ -57,10 +57,11 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 
 /**
  * Moves folders to the trash at once and deletes them slowly, in turns, also after a restart. A folder is a site's or a
- * release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, under the account
- * that owns them. This process deletes all other files, which are its own. A second child deletes files that the
- * account may not remove, such as one that an operator made as root. It has root's rights over these files, in a box
- * that shows nothing else. The log names the files that still remain, and a later try removes them.
+ * release's, laid out as in SiteFolder. A child deletes the customers' files in the folder, under the account that owns
+ * them, and in a box where one can be made. This process deletes all other files, which are its own. The account may
+ * not remove some files, such as one that an operator made as root. If the site agent is root and boxes can be made, a
+ * second child deletes these: it has root's rights, in a box that shows nothing else. The log names the files that
+ * still remain, and a later try removes them.
  */
 export class SlowRemoval {
   private readonly folder: string;
@@ -122,8 +123,8 @@ export class SlowRemoval {
 
   /**
    * Resolves when few folders of the site wait to be emptied, or when all of them together take no more than a site may
-   * have on disk. Otherwise a site could fill the disk with releases of many small files, because they are dropped
-   * faster than they are deleted. Rejects with the signal's reason.
+   * have on disk. Otherwise a site could fill the disk with releases of many small files, because a release is dropped
+   * faster than its files are deleted. Rejects with the signal's reason.
    */
   async waitForRoom(siteId: string, signal: AbortSignal): Promise<void> {
     const aborted = new Promise<never>((_, reject) => {

@@ -76,7 +76,7 @@ export class AppVisit implements AppVisitor {
       process: process.generation,
       method,
       url,
-      // A body of unknown length must be chunked on this connection too, whatever the method.
+      // A body of unknown length must be chunked on the way to the application too, whatever the method.
       headers: [
         ...withoutHops(rawHeaders),
         'X-Forwarded-For',

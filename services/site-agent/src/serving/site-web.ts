@@ -13,8 +13,8 @@ import { AppVisit, announceGeneration, untakenMs } from './forward-to-app';
 import { type Gate, GateError } from './gate';
 
 /**
- * A page could not be rendered, for example because one of its queries failed. The visitor gets a 500. The reason is
- * only in the site agent's log.
+ * A page could not be rendered, for example because one of its queries failed. The visitor gets a 500 without the
+ * reason.
  */
 export class PageFailed extends Error {
   override readonly name = 'PageFailed';
@@ -296,7 +296,7 @@ export class SiteWeb {
     const isDown = error instanceof AppDown;
     if (!isHeld && !isDown) this.logFailure(error);
     if (response.destroyed) return;
-    // The head with its status has been sent, so only a cut connection can tell the client that the answer has failed.
+    // Once the status has been sent, only a cut connection can tell the client that the answer has failed.
     if (response.headersSent) response.destroy();
     else if (error instanceof SandboxUnavailable) {
       sendText(

@@ -12,7 +12,9 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/* Attacks by a site's application on the pages of another site. Without limits, each delays that site by seconds. */
+/*
+ * A site's application attacks the pages of another site. Without limits, each attack delays that site by seconds.
+ */
 
 let host: TestHost;
 let attacker: FilledSite;

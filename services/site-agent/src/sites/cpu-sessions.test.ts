@@ -1,5 +1,5 @@
 /**
- * Uses the processes of a real Postgres, like that of an organisation's sites.
+ * These tests use the processes of a real Postgres, like that of an organisation's sites.
  *
  * @processes
  */

@@ -1,5 +1,6 @@
 /**
- * Uses real sites that take the CPU of this machine. cpu-samples.test.ts tests the decisions with simulated processes.
+ * This test uses real sites that take the CPU of this machine. cpu-samples.test.ts tests the decisions with simulated
+ * processes.
  *
  * @tier long
  * @processes

@@ -19,9 +19,10 @@ export interface SiteDiskSettings {
 }
 
 /**
- * Watches the size of a site's live release on disk. An application with too many files is ended, and is not started
- * until the files are within the limit. A database above the limit takes no more data (`keepReadOnly`). A database that
- * exceeds the limit by more than a fifth gets no sessions. A new live release starts as `within` the limit.
+ * Watches the size of a site's live release on disk. If the files exceed the limit, the application is ended, and is
+ * not started until they are within it. A database above the limit may only free space, as far as its server can
+ * enforce that (`keepReadOnly`). A database that exceeds the limit by more than a fifth gets no sessions. A new live
+ * release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;

@@ -1,6 +1,6 @@
 /*
- * Carries out one job on a site's content, in the site's box and under the site's account. The program sees the files
- * of one release and no others, holds only the keys of the job's archives, and logs in to one database.
+ * Carries out one job on a site's content, under the site's account. It holds only the keys of the job's archives, and
+ * logs in to one database. Where boxes can be made, it runs in one, and sees the files of one release and no others.
  */
 import { execFile } from 'node:child_process';
 import { Readable } from 'node:stream';

@@ -19,8 +19,8 @@ import type { Site } from './site';
 const program = 'sites/site-job.program.js';
 
 /**
- * The kinds of jobs on a site's content. Each job runs in a child in the site's box. `siteOf` throws for a site that
- * does not exist.
+ * The kinds of jobs on a site's content. Each job runs in a child, in the site's box where boxes can be made. `siteOf`
+ * throws for a site that does not exist.
  */
 export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, AnyJobKind> {
   return {

@@ -13,8 +13,9 @@ export interface SitePlace {
 }
 
 /**
- * Reads facts about a site that the control protocol does not tell. It is for programs of the machine's operator, who
- * may read the sites' folder, such as the demo's seeding. `host` is the address that the site agent listens on.
+ * Reads facts about a site that the control protocol does not tell. Programs of the operator, who may read the sites'
+ * folder, use this function. An example is the seeding of the demo. `host` is the address that the site agent listens
+ * on.
  */
 export async function readSiteOnDisk(sitesDir: string, siteId: string, host: string): Promise<SitePlace> {
   for (const mode of modeSchema.options) {

@@ -335,7 +335,10 @@ export class Site {
     return { host: this.context.host, port: this.record.database_port };
   }
 
-  /** The database's URL for the application, which finds the site's port at its loopback in a network of its own. */
+  /**
+   * The database's URL for the application. In a network of its own, the application finds the site's database port at
+   * its loopback.
+   */
   private appUrl(database: ReleaseDatabase): string {
     const place = this.endpointPlace;
     return this.databases.urlOf(
