@@ -13,8 +13,8 @@ export interface DatabaseFingerprint {
   sequences: Record<string, { last_value: string; is_called: boolean }>;
   largeObjects: { count: number; hash: string };
   /**
-   * SHA-256 of pg_dump's statements, without `--` comments, SET statements, owners and privileges. It can be compared
-   * between servers of one major version.
+   * SHA-256 of pg_dump's statements, without leading `--` comments, SET statements, owners and privileges. Only servers
+   * of one major version have comparable hashes.
    */
   schemaHash: string;
   /** SHA-256 of all other fields. */
@@ -78,7 +78,7 @@ async function hashSchema(request: {
 /**
  * Returns a fingerprint of a database's content, for comparisons. It is read from one snapshot, except for the
  * positions of sequences, which no snapshot covers. Every row is read. Throws errors of Postgres, {@link TransferError}
- * `dump_failed`, or the signal's reason.
+ * `dump_failed` or `message_too_large`, or the signal's reason.
  */
 export async function fingerprintDatabase(request: {
   url: string;

@@ -132,8 +132,8 @@ const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\
 
 /**
  * Decides whether a statement may run as the database's owner. Returns 'skip' for a setting that the session already
- * has. Throws `statement_refused` for everything that a schema does not need: COPY, DO, roles, other databases,
- * languages, foreign servers, event triggers.
+ * has, and for a change of the grantor. Throws `statement_refused` for everything that a schema does not need: COPY,
+ * DO, roles, other databases, languages, foreign servers, event triggers.
  */
 export function checkStatement(statement: Statement): 'run' | 'skip' {
   const { outline } = statement;

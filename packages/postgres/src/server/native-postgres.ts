@@ -122,7 +122,7 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
 
 /**
  * Copies a prepared cluster and changes its password, which takes a tenth of initdb's time. Only tests copy a cluster,
- * because all copies have the same system identifier (see {@link initCluster}).
+ * because all copies have the same system identifier.
  */
 async function copyPrepared(
   initdb: string,

@@ -89,7 +89,7 @@ export async function planRows(stage: Stage, tables: readonly string[]): Promise
   return new Map((await readLeft(stage, part)).map(({ sql, token }) => [sql, token]));
 }
 
-/** Records a statement as done, in the transaction that did it. */
+/** Records a statement as done. Except for an extension, `session` is in the transaction that ran the statement. */
 export async function noteDone(stage: Stage, session: pg.Client, token: string): Promise<void> {
   await session.query(`insert into ${stage.own.schema}.done (token) values ($1)`, [token]);
 }

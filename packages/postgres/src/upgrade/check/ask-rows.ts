@@ -141,7 +141,10 @@ class Asker {
     this.context = context;
   }
 
-  /** Asks a question. An error of the question becomes an unknown answer. Throws if the whole request is aborted. */
+  /**
+   * Asks a question. An error that does not prove a refusal becomes an unknown answer. Throws if the whole request is
+   * aborted.
+   */
   async ask(question: RowQuestion, ms: number): Promise<Answer> {
     const { role } = question;
     if (role === null) return unknown(question, 'its owner is no role of the database');
