@@ -69,8 +69,8 @@ export function parseToken(token: string): ApiToken | null {
 }
 
 /**
- * The gateway's request to the keys service, POST /internal/verify. It asks whether this token is valid now, and for
- * which key and scopes. The keys service reads the answer from the primary database.
+ * The gateway's request to the keys service, POST /internal/verify. It asks whether the token is valid now, and which
+ * key and scopes it stands for. The keys service reads the answer from the primary database.
  */
 export const verificationRequestSchema = z.strictObject({ token: z.string().max(200) });
 

@@ -51,8 +51,8 @@ interface PostgresOptions {
   major?: number;
   /**
    * The uid of a server that customers use. If this process is root, the server runs under this account, which no other
-   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server that
-   * root starts runs as `nobody`.
+   * process has. Otherwise the server runs in a box (packages/process), or without isolation on a machine that can make
+   * no box. With null there is no box, and a server that root starts runs as `nobody`.
    */
   account?: number | null;
   /**
@@ -198,7 +198,7 @@ interface Spawned {
 
 /**
  * Starts the server process. A server with customers runs under its own account if this process is root, and otherwise
- * in a box. A shell in the server then cannot reach the data of another server.
+ * in a box, if the machine can make one. A shell in the server then cannot reach the data of another server.
  */
 async function spawnServer({
   program,
