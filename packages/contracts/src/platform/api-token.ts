@@ -6,8 +6,8 @@ import { type Mode, modeSchema, uuidSchema } from './values';
 export const base62Alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * Writes a whole number from 0, padded with zeros to `length` characters. Throws RangeError if the number does not fit
- * or is not whole.
+ * Writes a whole number of at least 0 in base62, padded with zeros to `length` characters. Throws RangeError if the
+ * number does not fit or is not whole.
  */
 export function base62(value: number, length: number): string {
   if (!Number.isSafeInteger(value) || value < 0) throw new RangeError('base62 writes whole numbers from 0');

@@ -317,8 +317,8 @@ export const problemFieldSchema = z
   .meta({ id: 'ProblemField' });
 
 /**
- * The problem of RFC 9457 with further members. Some problems have additional members, such as `workflow_id`,
- * `reason_code` or `dependency`.
+ * The problem of RFC 9457 with the members that we add to all problems. Some problems have more members, such as
+ * `workflow_id`, `reason_code` or `dependency`.
  */
 export const problemSchema = z
   .looseObject({

@@ -83,7 +83,7 @@ export const isRefusedByPostgres = (error: unknown): error is Error =>
   isDenied(error) && !('where' in error && error.where !== undefined);
 
 /**
- * Tells whether a statement runs no code of the customer, whatever its table contains. CREATE TABLE runs code if it
+ * Tells whether a statement's text alone shows that it runs no code of the customer. CREATE TABLE runs code if it
  * computes constants in columns or bounds.
  */
 const neverRunsCode = (outline: string): boolean => {

@@ -51,8 +51,8 @@ export class UpgradeError extends Error {
 }
 
 /**
- * The two instances of a move, and the fencing token of its worker. The URLs are the superuser's for the database
- * `postgres`, and never leave the host.
+ * A move of a database to another instance, for an upgrade or a restore: both instances, and the worker's fencing
+ * token. The URLs are the superuser's for the database `postgres`, and never leave the host.
  */
 export interface Move {
   /** The URL of the serving instance. */
@@ -101,7 +101,8 @@ export interface StageNames {
 }
 
 /**
- * The sessions of a stage, which are opened when they are needed.
+ * The sessions of a stage, which is one operation on a move, such as `copySchema`. They are opened when they are
+ * needed.
  *
  * - `server`: the superuser in `postgres`. It changes roles, databases and sessions.
  * - `reader`: a temporary reader in the customer's database. It reads the catalogue and rows.

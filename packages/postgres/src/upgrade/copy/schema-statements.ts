@@ -21,7 +21,7 @@ export interface PlannedStatement {
 export interface SchemaPlan {
   /** The schemas, still empty. */
   schemas: PlannedStatement[];
-  /** Extensions of the platform. They come before all other objects of the customer. */
+  /** Extensions of the platform. They come before all objects of the customer except schemas. */
   extensions: PlannedStatement[];
   /** Types, functions, tables and views. */
   pre: PlannedStatement[];
