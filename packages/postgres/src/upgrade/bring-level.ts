@@ -25,7 +25,7 @@ const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_ro
 
 /**
  * Selects objects that only a superuser can create: code with a superuser's rights, or code beyond the database's
- * limits. Of an extension's members, only SECURITY DEFINER functions of a superuser count, unless they are in C.
+ * limits. Of an extension's functions, only SECURITY DEFINER functions of a superuser count, unless they are in C.
  * Aggregates and constructors of range types are left out: a customer may create them, although their language is
  * `internal`.
  */
