@@ -97,7 +97,7 @@ export async function cutOver(move: Move): Promise<void> {
   });
 }
 
-/** Ends the move, which frees its replication slots for the next test. */
+/** Ends the move, so that its replication slots are free for the next test. */
 export async function endMove(move: Customer): Promise<void> {
   await withStage(move, unsubscribe);
   await abandonMove(move);

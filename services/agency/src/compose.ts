@@ -8,8 +8,8 @@ import { routes } from './routes';
 const serviceName = 'agency';
 
 /**
- * The only process of this service. It needs no worker, because all work ends within its request. It also delivers the
- * audit entries.
+ * Composes the only process of this service. The service needs no worker, because all work ends within its request. The
+ * process also delivers the audit entries.
  */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);

@@ -41,7 +41,8 @@ export async function startAgency(): Promise<AgencyApi> {
 }
 
 /**
- * The ids of a column's cards in their order, read from the tables. Throws if the positions are not 0, 1, 2 and so on.
+ * Returns the ids of a column's cards in their order, read from the tables. Throws if the positions are not 0, 1, 2 and
+ * so on.
  */
 export async function orderOf(api: AgencyApi, columnId: string): Promise<string[]> {
   const rows = await api.rows<{ id: string; position: number }>(

@@ -48,7 +48,7 @@ export const cardLabelsMax = 50;
 
 const earliestMs = Date.parse('0001-01-01T00:00:00Z');
 const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
-/** Whether the time has a year of four digits in UTC: Postgres has no year 0, and RFC 3339 has no year 10000. */
+/** Tells whether the time has a year of four digits in UTC: Postgres has no year 0, and RFC 3339 has no year 10000. */
 const isInFourDigitYears = (time: string): boolean => {
   const ms = Date.parse(time);
   return ms >= earliestMs && ms <= latestMs;

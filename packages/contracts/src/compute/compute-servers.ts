@@ -32,7 +32,7 @@ export const powerStateSchema = z.enum(['unknown', 'on', 'off', 'starting', 'sto
 export type ServerPowerState = z.infer<typeof powerStateSchema>;
 
 /**
- * How the machine is paid for (decisions.md 3): in advance by a subscription, or for each started hour. In the sandbox
+ * The payment for a machine (decisions.md 3): in advance by a subscription, or for each started hour. In the sandbox
  * nothing is paid, and `status` is none.
  */
 export const computeServerBillingSchema = z

@@ -47,9 +47,7 @@ export const vendorSnapshotSurfaceSchema = z
   .meta({ id: 'VendorSnapshotSurface' });
 export type VendorSnapshotSurface = z.infer<typeof vendorSnapshotSurfaceSchema>;
 
-/**
- * The id of a timeline; '' stands for the website. The limit is the length of the longest name on any known platform.
- */
+/** The id of a timeline; '' stands for the website. No known platform allows a longer name. */
 const itemIdSchema = z.string().max(255);
 const path = '/v1/sites/{siteId}/vendor-snapshots';
 const tags = ['Vendor snapshots'] as const;

@@ -3,7 +3,7 @@ import { endpoint } from '../platform/endpoint';
 import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
 import { eventDays, eventSchema, eventTypeSchema, typesMeant } from './events';
 
-/** How many webhooks an organisation may have in each mode. */
+/** The most webhooks that an organisation may have in each mode. */
 export const webhooksMax = 20;
 
 const eventTypesSchema = z

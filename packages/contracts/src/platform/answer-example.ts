@@ -1,6 +1,9 @@
 import type { JsonSchema, SchemaComponents } from './json-schema';
 
-/** Example values by the name of a field, or by `Schema.name` if the example of one schema differs from the others. */
+/**
+ * Example values by the name of a field, by `Schema.name` if the example of one schema differs from the others, or by
+ * the id of a whole schema.
+ */
 const values: Readonly<Record<string, string | number | boolean | null | Readonly<Record<string, string>>>> = {
   Metadata: { contract: 'C-1041' },
   Uuid: '01a208be-f0eb-7d31-82a5-1e3a0fff2b2c',

@@ -6,8 +6,8 @@ import { type Mode, modeSchema, uuidSchema } from './values';
 export const base62Alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * Writes a whole number from 0, padded with zeros to `length` characters. Throws RangeError if the number does not fit
- * or is not whole.
+ * Writes a whole number of at least 0 in base62, padded with zeros to `length` characters. Throws RangeError if the
+ * number does not fit or is not whole.
  */
 export function base62(value: number, length: number): string {
   if (!Number.isSafeInteger(value) || value < 0) throw new RangeError('base62 writes whole numbers from 0');
@@ -69,8 +69,8 @@ export function parseToken(token: string): ApiToken | null {
 }
 
 /**
- * The gateway's request to the keys service, POST /internal/verify. It asks whether this token is valid now, and for
- * which key and scopes. The keys service reads the answer from the primary database.
+ * The gateway's request to the keys service, POST /internal/verify. It asks whether the token is valid now, and which
+ * key and scopes it stands for. The keys service reads the answer from the primary database.
  */
 export const verificationRequestSchema = z.strictObject({ token: z.string().max(200) });
 

@@ -103,7 +103,7 @@ export const endpoint = <
 
 type DerivedMember = 'quota' | 'idempotency' | 'undeclaredQuery';
 
-/** Whether the answer has an ETag. Every JSON answer to a GET or a PATCH has one. */
+/** Whether the answer has an ETag. Every 200 to a GET or a PATCH has one, except an event stream. */
 export const hasEntityTag = ({ method, response }: EndpointDefinition): boolean =>
   (method === 'GET' || method === 'PATCH') && response.status === 200 && response.contentType === undefined;
 

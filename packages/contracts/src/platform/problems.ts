@@ -10,8 +10,8 @@ interface ProblemDefinition {
   /** The caller's next step. The page `/problems/{code}` shows it, and it is the default of `detail`. */
   advice: string;
   /**
-   * Whether the refusal may end by itself after a while. The refusal is not stored for an Idempotency-Key, so that a
-   * retry is carried out.
+   * Whether the same request may succeed later. Such a refusal is not stored for an Idempotency-Key, so that a retry is
+   * carried out.
    */
   transient?: true;
 }
@@ -23,7 +23,7 @@ const define = <const T extends Record<string, ProblemDefinition>>(
 
 /** Every code with which Drydock can answer, with its status, its title, and the next step for the caller. */
 export const problems = define({
-  // Authentication, authorisation, quotas
+  // Authentication, authorisation, quotas, preconditions
   unauthenticated: {
     status: 401,
     title: 'A valid API key is needed',
@@ -317,8 +317,8 @@ export const problemFieldSchema = z
   .meta({ id: 'ProblemField' });
 
 /**
- * The problem of RFC 9457 with further members. Some problems have additional members, such as `workflow_id`,
- * `reason_code` or `dependency`.
+ * The problem of RFC 9457 with the members that we add to all problems. Some problems have more members, such as
+ * `workflow_id`, `reason_code` or `dependency`.
  */
 export const problemSchema = z
   .looseObject({

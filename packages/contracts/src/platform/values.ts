@@ -37,8 +37,8 @@ export const modeSchema = z.enum(['live', 'sandbox']);
 export type Mode = z.infer<typeof modeSchema>;
 
 /**
- * A text that a customer has written, in one line. It has no control characters, of which Postgres cannot store NUL,
- * and no half of a surrogate pair. Its length counts UTF-16 units.
+ * A text that a customer has written, in one line. It has no control characters of ASCII, because Postgres cannot store
+ * NUL, and no half of a surrogate pair. Its length counts UTF-16 units.
  */
 export const text = (maxLength: number) =>
   z

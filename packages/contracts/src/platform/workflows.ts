@@ -64,8 +64,8 @@ export const acceptedWork = {
 } as const;
 
 /**
- * The query of a list of workflows. `kind` is no enumeration, because a workflow can outlive the release that knew its
- * kind.
+ * The query of a list of workflows. `kind` is no enumeration, because a workflow can outlive the version of Drydock
+ * that knew its kind.
  */
 export const workflowListQuery = pageQuerySchema.extend({
   status: anyOf(workflowStatusSchema, 'work of these statuses'),

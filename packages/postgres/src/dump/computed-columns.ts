@@ -71,8 +71,8 @@ export async function baseColumn(client: pg.ClientBase, table: string, column: s
 }
 
 /**
- * Works like {@link hashComputed}, but within a dump's transaction. Returns undefined if Postgres cannot hash a row,
- * for example because its text is too large. The transaction then still goes on.
+ * Calls {@link hashComputed} in a savepoint, so that a failure does not end the dump's transaction. Returns undefined
+ * without `columns`, or if Postgres cannot hash a row, for example because its text is too large.
  */
 export async function hashIfPossible(
   client: pg.ClientBase,

@@ -21,7 +21,7 @@ export interface Copied {
 /**
  * Yields the rows of a table as COPY data. COPY refuses a view. So if a view has replaced the table, none of its
  * functions runs. `onEnd` is called only after the last row. If the consumer stops early, the session is ended, because
- * the COPY would go on.
+ * the COPY would otherwise go on.
  */
 export async function* copyOut(
   client: pg.Client,
@@ -74,7 +74,7 @@ export async function copyIn(
   try {
     const stream = client.query(copyFrom(`copy ${target(table, root)} from stdin (format ${table.format})`));
     const done = finished(stream);
-    // The promise is awaited only after the loop. A rejection during the loop must not count as unhandled.
+    // A rejection before the first `await` of `done` must not count as unhandled.
     done.catch(() => undefined);
     try {
       for await (const part of section.content) {

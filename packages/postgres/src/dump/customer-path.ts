@@ -23,8 +23,8 @@ const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }))
 /**
  * Runs a statement of a dump. Functions often name other objects without a schema, but a load has an empty search path.
  * A statement that fails for such a name runs again with the customer's path. While it runs, the path is set in the
- * session and in the functions. The functions need it too: for an index or a materialised view, Postgres 17 and later
- * uses only a function's own path.
+ * session and in the functions of the session's role. The functions need it too: for an index or a materialised view,
+ * Postgres 17 and later uses only a function's own path.
  */
 export async function runWithCustomersPath(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
   try {
@@ -36,7 +36,7 @@ export async function runWithCustomersPath(client: pg.ClientBase, text: string, 
   }
 }
 
-/** Tells whether a name does not exist or is not on the search path. */
+/** Tells whether an error means that a name does not exist or is not on the search path. */
 export const isUndefined = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
 

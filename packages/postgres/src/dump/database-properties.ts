@@ -76,7 +76,7 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 /**
  * Tells whether a setting can influence values that functions compute. The text search configuration can, and so can
  * custom settings and those of extensions, which have a point in their name. Such a setting must apply before the first
- * row. Unlike `datestyle`, for example, it does not change how a value is written as text.
+ * row. A setting such as `datestyle` does not count, because it would change how the dump's text is read.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 
@@ -100,7 +100,7 @@ interface PropertyStatement {
   text: string;
   /** The object that the statement changes. */
   object: string;
-  /** The role that runs the statement. It is absent for the database's owner. */
+  /** The role that runs the statement. Null or absent means the database's owner. */
   owner?: string | null;
 }
 

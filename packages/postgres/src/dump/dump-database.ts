@@ -161,7 +161,7 @@ function manifestOf(head: TablesFile, copied: (Read | undefined)[], largeObjects
  * Dumps a database from one repeatable-read snapshot as sections: tables.json, schema-pre.sql, schema-post.sql,
  * database.json, data/<n>.copy, sequences.json, large-objects.bin, manifest.json. Reading of the contents must begin in
  * this order. Writers are not blocked, but DDL waits for the end of the dump. Throws {@link TransferError}
- * `dump_failed`, errors of Postgres, or the signal's reason.
+ * `dump_failed` or `message_too_large`, errors of Postgres, or the signal's reason.
  */
 export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Section> {
   const session = await openSession(request.url, { purpose: 'read', signal: request.signal });

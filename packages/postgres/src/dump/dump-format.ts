@@ -62,7 +62,7 @@ export class SectionReader {
     this.iterator = sections[Symbol.asyncIterator]();
   }
 
-  /** Returns the next section. Throws `dump_malformed` if its path differs. */
+  /** Returns the next section. Throws `dump_malformed` if there is none or its path differs. */
   async expect(path: string): Promise<Section> {
     const next = await this.iterator.next();
     if (next.done === true) throw new TransferError('dump_malformed', `${path} is missing`);
@@ -101,7 +101,7 @@ export const tablesSchema = z.strictObject({
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   server_version_num: z.int(),
   encoding: z.string(),
-  /** Roles in row security policies. They must exist before the schema is loaded. Older dumps lack this list. */
+  /** Roles in row security policies. A load asks its caller to create them. Older dumps lack this list. */
   policy_roles: z.array(identifier).max(100_000).default([]),
   tables: z.array(tableSchema).max(1_000_000),
 });

@@ -17,8 +17,8 @@ const deadlineMs = { base: 180_000, perTable: 20 };
  */
 const tablesAtOnceMax = 1_000;
 /**
- * The time limit for a view's lock. The client that holds the lock may wait for the tables' locks, and would then never
- * release it.
+ * The time limit for a view's lock. The client that holds this lock may wait for a table that the dump has locked, and
+ * would then never release the view.
  */
 const viewLockMs = 3_000;
 /** The path leads to the build output, because jest cannot load a worker from its source. */
@@ -36,7 +36,7 @@ export interface SchemaRequest {
    * would queue behind a client that waits for a table, such as a DROP TABLE, and would never be granted.
    */
   areTablesLocked?: boolean;
-  /** True to include owners, for a superuser who creates the same database. Default: false. */
+  /** True to include owners. Default: false. */
   isComplete?: boolean;
   /** True to leave out privileges and publications. */
   omitPrivileges?: boolean;
@@ -213,8 +213,8 @@ const isSame = (error: unknown, code: string): boolean =>
 
 /**
  * Finds the object whose definition Postgres could not write, such as `view reports.monthly`. pg_dump reads many
- * definitions at once by number, so each definition is read again until one fails with the same `code`. `code` is a
- * SQLSTATE or the code of a TransferError. Returns null if none fails.
+ * definitions in one query, and its error does not name the object. So each definition is read by itself, until one
+ * fails with the same `code`: a SQLSTATE or the code of a TransferError. Returns null if the object is not found.
  */
 async function findFailingDefinition(
   url: string,

@@ -13,8 +13,8 @@ export interface DatabaseFingerprint {
   sequences: Record<string, { last_value: string; is_called: boolean }>;
   largeObjects: { count: number; hash: string };
   /**
-   * SHA-256 of pg_dump's statements, without `--` comments, SET statements, owners and privileges. It can be compared
-   * between servers of one major version.
+   * SHA-256 of pg_dump's statements, without leading `--` comments, SET statements, owners and privileges. Only servers
+   * of one major version have comparable hashes.
    */
   schemaHash: string;
   /** SHA-256 of all other fields. */
@@ -43,8 +43,9 @@ const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /**
- * Two sums of independent 64-bit hashes over each row's text. A sum counts equal rows twice, unlike xor. record_out is
- * used, because a cast to text could be a function of the customer. `t.*` is the row, even if a column is named t.
+ * Selects the number of rows, and two sums of independent 64-bit hashes of each row's text. A sum counts equal rows
+ * twice, unlike xor. record_out is used, because a cast to text could be a function of the customer. `t.*` is the row,
+ * even if a column is named t.
  */
 const contentsSql = (table: string, row: string): string => `select count(*) as rows,
   coalesce(sum(pg_catalog.hashtextextended(r.line, 0)),
@@ -78,7 +79,7 @@ async function hashSchema(request: {
 /**
  * Returns a fingerprint of a database's content, for comparisons. It is read from one snapshot, except for the
  * positions of sequences, which no snapshot covers. Every row is read. Throws errors of Postgres, {@link TransferError}
- * `dump_failed`, or the signal's reason.
+ * `dump_failed` or `message_too_large`, or the signal's reason.
  */
 export async function fingerprintDatabase(request: {
   url: string;

@@ -144,9 +144,9 @@ export const qualify = (entry: { schema: string; name: string }): string =>
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /**
- * Returns the position of each sequence. It may be newer than the snapshot's rows, but never older. A lock cannot
- * protect a sequence's name, so each result also identifies the sequence. Nothing is cast, because a table that
- * replaced a sequence could bring a cast of the customer. Throws `dump_failed` for a replaced sequence.
+ * Returns the position of each sequence. It may be newer than the snapshot's rows, but never older. LOCK TABLE does not
+ * accept a sequence, so each result is checked against the oid that was listed. No column is cast, because a table that
+ * has replaced a sequence could bring a cast of the customer. Throws `dump_failed` for a replaced sequence.
  */
 export async function listSequences(client: pg.ClientBase): Promise<SequenceEntry[]> {
   const entries: SequenceEntry[] = [];

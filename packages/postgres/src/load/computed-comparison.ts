@@ -10,7 +10,7 @@ interface Sums {
   loaded: bigint;
 }
 
-/** The sums of a table. Hash partitions share one entry, because a load may put a row into another of them. */
+/** The sums of a table. Hash partitions share one entry, because a load may put a row into another partition. */
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;

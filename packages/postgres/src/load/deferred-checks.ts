@@ -26,8 +26,8 @@ export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
  * constraints are dropped before the rows are loaded, and added afterwards.
  *
  * A parent table comes before tables that inherit from it, because changing the parent's constraint changes theirs. An
- * inheriting table is selected only if it declares the constraint itself. A partition declares none, but has its own
- * copy until it is attached, so partitions are selected as well.
+ * inheriting table is selected only if it declares the constraint itself. A partition is selected for an inherited
+ * constraint too, because pg_dump creates the partition with its own copy and attaches it later.
  */
 const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition,
     k.convalidated as validated,
@@ -79,7 +79,10 @@ export function addStatements(check: DeferredCheck): string[] {
 
 export const describeCheck = (check: DeferredCheck): string => `constraint ${name(check.name)} of ${ownerOf(check)}`;
 
-/** Drops the checks and returns them. `run` runs a statement as the owner of the check's table or domain. */
+/**
+ * Drops the checks, except inherited ones, which go with the parent's check. Returns the dropped checks. `run` runs a
+ * statement as the owner of the check's table or domain.
+ */
 export async function takeOffChecks(
   client: pg.ClientBase,
   run: (check: DeferredCheck, statement: string) => Promise<void>,

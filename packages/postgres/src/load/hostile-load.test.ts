@@ -6,8 +6,8 @@ import { runSql } from '../testing/run-sql';
 import { loadDatabase } from './load-database';
 
 /**
- * Hostile code of a customer. It records the role that runs it, also after RESET ROLE, and takes every right that the
- * role may take.
+ * Hostile code of a customer. It tries SET ROLE NONE and other ways to more rights, and records the roles with which it
+ * ran.
  */
 const spy = `
   create table ran (who text, login text, powerful boolean);

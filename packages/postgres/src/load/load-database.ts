@@ -111,8 +111,8 @@ class Load {
 
   /**
    * Creates everything that precedes the rows, and returns the remaining statements: `late` has the privileges. If the
-   * load has `owners`, privileges are restored here, because owners need each other's rights. Only the changes of an
-   * owner's own rights are then in `late`.
+   * load has `owners`, privileges are restored here, because owners need each other's rights. `late` then has only the
+   * changes of an owner's own rights and the privileges of the section post-data.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
@@ -157,8 +157,8 @@ class Load {
       ...statements.flatMap(({ text }) => rolesOf(text)),
       ...(this.properties ? rolesOfProperties(this.properties) : []),
     ]);
-    // A trial has no `owners` and a server of its own. A missing role there says nothing about the real target, so
-    // without `owners` every role that the dump names is made, if the caller can make roles.
+    // Without `owners`, every role that the dump names is made, if the caller can make roles. A trial needs that: the
+    // roles on its own server say nothing about those on the real target.
     const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
     const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     if (missing.length > 0) await this.request.makeRoles?.(missing);
@@ -212,8 +212,8 @@ class Load {
   }
 
   /**
-   * Runs statements with the extended protocol. The protocol refuses two commands in one text, which proves that the
-   * dump is split correctly.
+   * Runs statements with the extended protocol. The protocol refuses two commands in one text, so no command runs that
+   * was not checked by itself.
    */
   private async execute(statements: SqlStatement[], { isBehindRows = false } = {}): Promise<void> {
     for (const statement of statements) {
@@ -242,7 +242,9 @@ class Load {
     }
   }
 
-  /** Fills the tables with the customer's search path, because functions of generated columns rely on it. */
+  /**
+   * Fills the tables. The customer's search path is set meanwhile, because functions of generated columns rely on it.
+   */
   private async fillTables(head: TablesFile): Promise<Copied[]> {
     const owners = await relationOwners(this.client);
     const path = pathList(this.searchPath);

@@ -10,7 +10,7 @@ export interface LoadRequest {
   sections: AsyncIterable<Section>;
   /**
    * Creates these roles before any statement of the dump runs, because the login may not create roles. Without this
-   * function, the roles must already exist.
+   * function, policies and grants are restored without the missing roles.
    */
   makeRoles?: (names: string[]) => Promise<void>;
   /** Gives each object its dumped owner. Without it, `role` owns everything. */

@@ -60,7 +60,7 @@ export async function loadTables(options: {
       .finally(() => running.delete(task));
     running.add(task);
   }
-  // `failure` comes first, because a failed task rejects `failure` before the task itself settles.
+  // A failed task rejects `failure` and then resolves. `failure` comes first, so that the race sees the error.
   await Promise.race([failure, Promise.all(running)]);
   return copied;
 }
@@ -75,7 +75,7 @@ export function compareCounts(head: TablesFile, manifest: DumpManifest, copied: 
     throw new TransferError('counts_differ', `the manifest differs from what was loaded at table ${wrong}`);
 }
 
-/** Sets the value of each sequence. `clientOf` returns the client of its owner. */
+/** Sets the value of each sequence. `clientOf` returns the client of the sequence's owner. */
 export async function loadSequences(
   sequences: readonly SequenceEntry[],
   clientOf: (sequence: string) => Promise<pg.Client>,

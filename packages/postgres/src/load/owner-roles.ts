@@ -116,8 +116,8 @@ export class OwnerRoles {
   }
 
   /**
-   * Tells whether a grant of a missing role is left out. That is a grant on a function or a view, because these may run
-   * with the rights of their owner.
+   * Tells whether a grant of a missing role is left out. Grants on functions and views are, because these may run with
+   * the rights of their owner.
    */
   isKeptBack(outline: string): boolean {
     const on = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline);

@@ -65,8 +65,8 @@ export class OwnerWork {
   }
 
   /**
-   * Runs a statement. If a name in it is undefined, runs it again with the customer's search path, which the functions
-   * of other owners get as well.
+   * Runs a statement. If a name in it is undefined, runs it again with the customer's search path. The functions of
+   * other owners have that path meanwhile.
    */
   async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {
     const { others } = this.options.roles;

@@ -83,8 +83,8 @@ export const isRefusedByPostgres = (error: unknown): error is Error =>
   isDenied(error) && !('where' in error && error.where !== undefined);
 
 /**
- * Tells whether a statement runs no code of the customer on any table. CREATE TABLE runs code if it computes constants
- * in columns or bounds.
+ * Tells whether a statement's text alone shows that it runs no code of the customer. CREATE TABLE runs code if it
+ * computes constants in columns or bounds.
  */
 const neverRunsCode = (outline: string): boolean => {
   if (/^CREATE (?:UNLOGGED )?TABLE /i.test(outline)) return !/ GENERATED ALWAYS AS \(| PARTITION /i.test(outline);
@@ -140,9 +140,9 @@ const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member')
 const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.boolean() })]);
 
 /**
- * Gives an owner the rights of others while `work` runs, because an object may refer to another object that its owner
- * may no longer use. `server` is a session of the superuser in the database `postgres`. A crash leaves a membership,
- * which `syncRoles` removes.
+ * Gives an owner the rights of others while `work` runs, because one of its objects may refer to an object that this
+ * owner may no longer use. `server` is a session of the superuser in the database `postgres`. A crash leaves a
+ * membership, which `syncRoles` removes.
  */
 export async function lendRights(
   server: pg.ClientBase,
@@ -224,7 +224,7 @@ export function withRolesOf(
   const inDefaults = defaults.exec(text);
   if (inDefaults) {
     const [maker, grantee] = [translate(inDefaults[2] ?? ''), translate(inDefaults[4] ?? '')];
-    // A role's default privileges are set in a session of that role, and other roles have none in this load.
+    // A role's default privileges are set in a session of that role. A load has sessions only of `owner` and `makers`.
     if (maker === null || grantee === null || (maker !== quote(owner) && !makers.has(read(maker)))) return null;
     return `${inDefaults[1]}${maker}${inDefaults[3]}${grantee}${inDefaults[5] ?? ''}`;
   }

@@ -48,7 +48,8 @@ const fixedStatements = new Set([
 ]);
 
 /**
- * Matches the statements around a grant by a role other than the owner. They are skipped, so the owner makes the grant.
+ * Matches the statements around a grant by a role other than the owner. In a dump without owners they are skipped, so
+ * the object's owner makes the grant.
  */
 const grantorChange =
   /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
@@ -131,9 +132,9 @@ export function describeStatement(outline: string): string {
 const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
 
 /**
- * Decides whether a statement may run as the database's owner. Returns 'skip' for a setting that the session already
- * has. Throws `statement_refused` for everything that a schema does not need: COPY, DO, roles, other databases,
- * languages, foreign servers, event triggers.
+ * Decides whether a statement may run with the rights of an owner. Returns 'skip' for a setting that the session
+ * already has, and for a change of the grantor. Throws `statement_refused` for everything that a schema does not need:
+ * COPY, DO, roles, other databases, languages, foreign servers, event triggers.
  */
 export function checkStatement(statement: Statement): 'run' | 'skip' {
   const { outline } = statement;

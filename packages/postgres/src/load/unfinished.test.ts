@@ -3,10 +3,7 @@ import { dumpDatabase } from '../dump/dump-database';
 import { runSql } from '../testing/run-sql';
 import { loadDatabase, tryDump } from './load-database';
 
-/**
- * Creates a database with `statements`, and an empty target. Here the statements create content that a load cannot
- * restore as it was. The load reports such content and goes on.
- */
+/** Creates a database with `statements`, and an empty target for its dump. */
 const through = async (
   ...statements: string[]
 ): Promise<{ target: OwnedDatabase; sections: () => ReturnType<typeof dumpDatabase> }> => {

@@ -109,7 +109,7 @@ const wholeScript = (script: string): string =>
  */
 async function deployAlone<T>(databaseUrl: string, deploy: () => Promise<T>): Promise<T> {
   const client = new pg.Client(connectionSettings(databaseUrl));
-  // The lock is released when this connection ends. The deployment uses other connections.
+  // A broken connection releases the lock, but must not end the process. The deployment uses other connections.
   client.on('error', () => undefined);
   await client.connect();
   try {
@@ -124,7 +124,7 @@ async function deployAlone<T>(databaseUrl: string, deploy: () => Promise<T>): Pr
 async function resolveInterrupted(client: pg.Client): Promise<void> {
   const { rows } = await client.query(`SELECT to_regclass('"_prisma_migrations"') IS NOT NULL AS there`);
   if (rows[0]?.there !== true) return;
-  // A simple query is one transaction.
+  // The statements of one simple query are one transaction.
   await client.query(`
     SELECT pg_advisory_xact_lock(${scriptLock});
     UPDATE "_prisma_migrations" SET "finished_at" = now(), "applied_steps_count" = 1 WHERE ${unfinished}
@@ -154,8 +154,8 @@ export async function deployMigrations(serviceDir: string, databaseUrl: string):
 }
 
 /**
- * Returns the SQL from the migrations to the schema files, or null without a difference. `adminUrl` must be allowed to
- * create databases, because the migrations are replayed into a shadow database.
+ * Returns the SQL that leads from the migrations to the schema files, or null if they agree. `adminUrl` must be allowed
+ * to create databases, because the migrations are replayed into a shadow database.
  */
 export async function findPendingSql(serviceDir: string, adminUrl: string): Promise<string | null> {
   const folder = readMigrationFolder(serviceDir);
@@ -341,8 +341,8 @@ class MigrationAdapter extends PrismaPg {
   }
 
   /**
-   * Closes the shadow database's pool before dropping the database. adapter-pg 7.10.0 drops the database first, which
-   * Postgres refuses.
+   * Creates a shadow database. Its `dispose` closes the pool and then drops the database. adapter-pg 7.10.0 drops the
+   * database first, which Postgres refuses.
    */
   override async connectToShadowDb(): ReturnType<PrismaPg['connectToShadowDb']> {
     const database = `prisma_migrate_shadow_db_${randomUUID()}`;

@@ -96,8 +96,8 @@ async function removeOtherLogins(
 
 /**
  * Tells whether the owner can log in but none of the passwords is its own, so that its login must end. The owner can
- * log in only where an older release created the database. The processes of that release may still use the owner until
- * the password is rotated.
+ * log in only where an older version of Drydock created the database. The processes of that version may still use the
+ * owner until the password is rotated.
  */
 async function isOwnersLoginOver(
   admin: pg.Client,

@@ -121,8 +121,8 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
 }
 
 /**
- * Copies a prepared cluster and changes its password, which takes a tenth of initdb's time. Only tests copy a cluster,
- * because all copies have the same system identifier (see {@link initCluster}).
+ * Copies a prepared cluster and changes its password. The copy takes a tenth of initdb's time. Only tests copy a
+ * cluster, because all copies have the same system identifier.
  */
 async function copyPrepared(
   initdb: string,

@@ -51,8 +51,8 @@ interface PostgresOptions {
   major?: number;
   /**
    * The uid of a server that customers use. If this process is root, the server runs under this account, which no other
-   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server that
-   * root starts runs as `nobody`.
+   * process has. Otherwise the server runs in a box (packages/process), or without isolation on a machine that can make
+   * no box. With null there is no box, and a server that root starts runs as `nobody`.
    */
   account?: number | null;
   /**
@@ -62,7 +62,7 @@ interface PostgresOptions {
   files?: Readonly<Record<string, string>>;
   /**
    * The limit of a session's private memory in bytes. A statement that needs more fails with SQLSTATE 53200. Without
-   * the limit, a statement with a value of a gigabyte keeps both cores busy for seconds.
+   * the limit, a statement with a value of a gigabyte keeps two cores busy for seconds.
    */
   sessionBytes?: number;
   /**
@@ -198,7 +198,7 @@ interface Spawned {
 
 /**
  * Starts the server process. A server with customers runs under its own account if this process is root, and otherwise
- * in a box. A shell in the server then reaches only the server's own data.
+ * in a box, if the machine can make one. A shell in the server then cannot reach the data of another server.
  */
 async function spawnServer({
   program,
@@ -212,7 +212,7 @@ async function spawnServer({
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
   if (isolation?.kind !== 'user_namespaces') {
-    // The limit excludes shared buffers.
+    // `memoryBytes` does not count shared buffers.
     const limits = { memoryBytes: sessionBytes, signalOnOrphan: 'SIGINT' as const };
     const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, ...limits };
     return spawnGuarded(

@@ -1,7 +1,7 @@
 import { TransferError } from './transfer-error';
 
 const headerBytes = 5;
-/** The length of an authentication message up to the code of its kind. */
+/** The length of an authentication message's header, which ends with the code of its kind. */
 const authenticationBytes = 9;
 
 export interface MessageCaps {
@@ -39,9 +39,9 @@ export class MessageMeter {
   }
 
   /**
-   * Returns true if the chunk ends with a message that awaits the client: ReadyForQuery, a COPY in, or an
-   * authentication request. A synchronous client must read exactly to the end of that message. It would lose an answer
-   * if it stopped earlier, and wait for ever if it read on. Throws `message_too_large`.
+   * Returns true if the chunk ends with a message that awaits the client: ReadyForQuery, the start of a COPY that the
+   * client feeds, or an authentication request. A synchronous client must read exactly to the end of that message. It
+   * would lose an answer if it stopped earlier, and wait for ever if it read on. Throws `message_too_large`.
    */
   push(chunk: Buffer): boolean {
     for (let at = 0; at < chunk.length; ) {

@@ -109,7 +109,7 @@ function startupOptions({ purpose, login, role, limits, settings: further, isBef
 /**
  * The purpose of a session:
  * - `read` reads a customer's database as a reader and runs no code of the customer.
- * - `load` runs a customer's code as a loader, which owns only what it loads.
+ * - `load` runs a customer's code as a loader, which owns only what it loads, or works as a role of an upgrade.
  * - `admin` is a superuser in the database `postgres` or in an empty database.
  */
 type SessionPurpose = 'read' | 'load' | 'admin';

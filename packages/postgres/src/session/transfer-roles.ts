@@ -131,7 +131,7 @@ export function makeReader(request: NewRole): Promise<TransferLogin> {
 }
 
 /**
- * Creates a role that can act only as `owner`, with the startup option `role=owner`. After RESET ROLE, a customer's
+ * Creates a role that can act only as `owner`, with the startup option `role=owner`. After SET ROLE NONE, a customer's
  * code acts as the loader itself, which owns nothing. That code could change the loader's password, so a loader is
  * dropped after its load.
  */

@@ -31,7 +31,9 @@ const columnsSql = `select c.oid::regclass::text as table, quote_ident(a.attname
     and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
   order by c.oid, a.attnum`;
 
-/** Values by type. The first value of a list is ordinary and differs from row to row. The other values are unusual. */
+/**
+ * Values by type. The first value of a list is ordinary and depends on the row's number. The other values are unusual.
+ */
 const valuesOf: Record<string, (number: number) => string[]> = {
   smallint: (number) => [`${number + 1}`, '0', '-32768', '32767'],
   integer: (number) => [`${number + 1}`, '0', '-2147483648', '2147483647'],

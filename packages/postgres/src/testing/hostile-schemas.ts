@@ -24,7 +24,8 @@ export interface TrapTargets {
 export const trapMark = 'DRYDOCK-TRAP ';
 
 /**
- * Returns the trap. It records the acting role, also after RESET ROLE, and takes every right that the role may take.
+ * Returns the trap. It records the acting role, before and after SET ROLE NONE, and takes every right that the role may
+ * take.
  */
 export function trapStatements({ owner, file, pid, applicationName }: TrapTargets): string[] {
   const attempts = [

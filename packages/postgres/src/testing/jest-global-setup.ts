@@ -25,7 +25,7 @@ export default async function startSharedCluster(): Promise<void> {
   chmodSync(folder, 0o711); // as root, the server runs as nobody, which must be able to enter the folder
   // A dump locks all tables at once, and `npm run chaos` has databases with 50,000 tables.
   const locks = process.env['DRYDOCK_TESTS'] === 'chaos' ? { max_locks_per_transaction: '200' } : {};
-  // All processes of the run now copy a prepared cluster instead of running initdb.
+  // From here on, all processes of the run copy a prepared cluster instead of running initdb.
   process.env['DRYDOCK_PREPARED_CLUSTERS'] = folder;
   const server = await startPostgres({
     folder,

@@ -25,7 +25,7 @@ const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_ro
 
 /**
  * Selects objects that only a superuser can create: code with a superuser's rights, or code beyond the database's
- * limits. Of an extension's members, only SECURITY DEFINER functions of a superuser count, unless they are in C.
+ * limits. Of an extension's functions, only SECURITY DEFINER functions of a superuser count, unless they are in C.
  * Aggregates and constructors of range types are left out: a customer may create them, although their language is
  * `internal`.
  */
@@ -49,7 +49,7 @@ const objectsSql = `select 'event trigger' as what, evtname as name from pg_cata
 
 /**
  * Checks the target's rights and objects. Throws `rights_differ` if the target has a right or an object that no
- * customer could create. Roles, memberships and settings were already compared with the old server's.
+ * customer could create. `syncRoles` has already made roles, memberships and settings equal to the old server's.
  */
 async function checkRights(stage: Stage): Promise<void> {
   const server = await stage.server('target');
@@ -72,9 +72,9 @@ const markersMax = 60;
 const markerLimitMs = 30_000;
 
 /**
- * Stage: sends markers until the target is less than a second behind, at most 60. Then it copies changed large objects
- * again. Only the logical path needs both. Finally it writes the target's pages to disk, so that no checkpoint runs in
- * the target's first seconds. Throws `not_caught_up` if the target is more than 30 s behind.
+ * Stage: on the logical path, sends at most 60 markers, until the target is less than a second behind, and then copies
+ * changed large objects again. On every path, writes the target's pages to disk, so that no checkpoint runs in the
+ * target's first seconds. Throws `not_caught_up` if the target is more than 30 s behind.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -90,7 +90,7 @@ export async function catchUp(move: Move): Promise<void> {
   });
 }
 
-/** Facts that are read before the pause, to make it shorter. They stay true, because DDL is refused. */
+/** Values that are read before the pause, to make the pause shorter. The names stay valid, because DDL is refused. */
 interface Prepared {
   sequences: readonly string[];
   unlogged: readonly CopiedTable[];
@@ -113,8 +113,8 @@ async function syncRolesAndRights(stage: Stage): Promise<void> {
 }
 
 /**
- * Reads the facts for the pause, and copies everything that probably stays the same until then. Throws UpgradeError
- * `not_caught_up` or `rights_differ`, so that no pause begins in vain.
+ * Reads the values for the pause, and copies what usually stays the same until then, such as unlogged tables. Throws
+ * UpgradeError `not_caught_up` or `rights_differ`, so that no pause begins in vain.
  */
 export async function prepareLevel(stage: Stage): Promise<Prepared> {
   const { path, databaseName } = stage.move;
@@ -131,7 +131,7 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
   };
   if (prepared.checks.length > 0) await stage.guardian('target');
   await prepareLoaders(stage, 'late');
-  // Everything is run once before the pause, because the first use in a session loads parts of the catalogue.
+  // These steps run once before the pause, because their first use in a session loads parts of the catalogue.
   await copySequences(old, keeper, prepared.sequences);
   if (path === 'offline') return prepared;
   const horizon = await copyLargeObjects(old, keeper, prepared.horizon);
@@ -142,7 +142,7 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
 /**
  * Waits for the last changes and copies everything that replication does not transfer, while nobody writes on the old
  * server. Afterwards both servers have the same content, roles and rights. For a restore, only roles and rights are
- * transferred. Until then no customer can enter the target. `onPart` is called after each part. Throws UpgradeError
+ * transferred. No customer can enter the target yet. `onPart` is called after each part. Throws UpgradeError
  * `not_caught_up`, `rights_differ`.
  */
 export async function bringLevel(

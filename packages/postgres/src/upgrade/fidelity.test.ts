@@ -42,7 +42,7 @@ test('an owner can change after an upgrade what it could change before: its data
     from pg_database d where datname = current_database()`;
   const admin = (side: 'old' | 'target'): Promise<Record<string, unknown>[]> =>
     runSql(withDatabase(servers[side].adminUrl, 'kept_shop'), facts);
-  // The facts are read before the move, because the old database is closed afterwards.
+  // The facts are read before the move, because the move revokes grants of the old database.
   const [before] = await admin('old');
   for (const stage of [copySchema, copyData, catchUp]) await stage(move);
   await cutOver(move);

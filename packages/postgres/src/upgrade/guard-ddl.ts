@@ -45,8 +45,8 @@ const passedSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snap
 const idSchema = z.object({ id: z.coerce.bigint() });
 
 /**
- * Refuses the customer's DDL from now on, and waits for earlier transactions, so that their changes are committed. The
- * call can be repeated. Throws `busy` if a transaction runs for more than a minute.
+ * Refuses the customer's DDL from now on, and waits for earlier transactions, so that none of them still changes the
+ * schema. The call can be repeated. Throws `busy` if a transaction runs for more than a minute.
  */
 export async function installGuard(stage: Stage): Promise<void> {
   const guardian = await stage.guardian('old');

@@ -81,7 +81,7 @@ describe.each([
     await endMove(move);
     await runSql(move.ownTargetUrl, "insert into by_colour select n, 'red', 'later' from generate_series(101, 110) n");
     for (const colour of colours) {
-      // The planner reads only the partition that the hash selects.
+      // The planner reads only the partition that the hash selects, so it would not find a misplaced row.
       const [found] = await runSql(
         move.ownTargetUrl,
         `select (select count(*)::int from by_colour where colour = '${colour}') as by_colour,

@@ -58,7 +58,8 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
 
 /**
  * Revokes all grants under a lock that prevents new grants, ends all sessions, and returns the number of remaining
- * sessions. If the number is 0, no session can begin any more. Returns null if an uncommitted grant held the lock.
+ * sessions. If the number is 0, no customer can open a session any more. Returns null if an uncommitted grant held the
+ * lock.
  */
 async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: string[]): Promise<number | null> {
   await server.query(`begin; set local lock_timeout = '${lockMs}ms'`);

@@ -89,7 +89,7 @@ export async function planRows(stage: Stage, tables: readonly string[]): Promise
   return new Map((await readLeft(stage, part)).map(({ sql, token }) => [sql, token]));
 }
 
-/** Records a statement as done, in the transaction that did it. */
+/** Records a statement as done. Except for an extension, `session` is in the transaction that ran the statement. */
 export async function noteDone(stage: Stage, session: pg.Client, token: string): Promise<void> {
   await session.query(`insert into ${stage.own.schema}.done (token) values ($1)`, [token]);
 }
@@ -111,7 +111,7 @@ interface PartOptions {
   lanes?: number;
   onDone?: (fraction: number) => void;
   /**
-   * Called for each failed statement, after which the other statements still run. Without it, the first failure is
+   * Called for each permanent failure. The other statements then still run. Without this function, the first failure is
    * thrown.
    */
   onFailure?: (failed: FailedStatement) => void;
@@ -123,7 +123,7 @@ interface PartOptions {
  * afterwards. Throws `statement_failed`, except for a permanent failure that `onFailure` gets.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
-  // The loop repeats, because lending a right adds its revocation to the last part.
+  // The loop repeats, because lending a right adds its revocation to the part `late`, which may be this one.
   for (let last = 0; ; ) {
     const left = (await readLeft(stage, part)).filter(({ number }) => number > last);
     last = left.at(-1)?.number ?? last;
@@ -182,7 +182,7 @@ interface Maker {
 
 /**
  * Runs a statement as its owner. The statement may need rights that the owner has lost since it created the object.
- * Rights on a schema, and the right to reference a table, are lent until the last part, which begins after rows and
+ * Rights on a schema, and the right to reference a table, are lent until the part `late`, which begins after rows and
  * indexes exist. Rights of all other owners are lent for one statement that runs no code of the customer.
  */
 async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatement): Promise<void> {

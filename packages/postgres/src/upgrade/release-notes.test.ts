@@ -169,7 +169,7 @@ const newWords = words.map(
 const odd = [
   `create schema odd; create type odd.mood as enum ('sad', 'glad'); create type odd.pair as (a int, b text); create domain odd.small as int check (value < 10)`,
   'create table odd."T y" (a int)',
-  // Objects that Postgres 18 supports not at all, or only in another form.
+  // Objects that Postgres 18 does not support, or supports only in another form.
   'create unlogged table odd.part_unlogged (a int primary key) partition by range (a); create unlogged table odd.part_u0 partition of odd.part_unlogged default; insert into odd.part_unlogged values (1)',
   'create table odd.named_not_null (a int constraint mine not null, b int not null primary key); insert into odd.named_not_null values (1, 1)',
   'create role notes_reader; grant all on odd.named_not_null to notes_reader; grant truncate, references, trigger on odd.named_not_null to public',

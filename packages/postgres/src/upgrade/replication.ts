@@ -102,7 +102,7 @@ export async function subscribe(stage: Stage): Promise<void> {
     await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
       slot,
     ]);
-    // Binary values contain type numbers, which differ for the customer's types.
+    // Binary values contain type numbers. Those of the customer's own types differ between the servers.
     const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(
       ({ format }) => format === 'binary',
     );
@@ -170,8 +170,7 @@ export async function waitUntilCopied(stage: Stage, onProgress: (fraction: numbe
 }
 
 /**
- * Ends the replication on the target. {@link dropSlots} removes the slot on the old server. Without a subscription it
- * does nothing.
+ * Ends the replication on the target, if there is a subscription. {@link dropSlots} removes the slot on the old server.
  */
 export async function unsubscribe(stage: Stage): Promise<void> {
   if (!(await isSubscribed(await stage.server('target'), stage))) return;

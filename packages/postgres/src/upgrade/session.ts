@@ -29,13 +29,13 @@ export interface UpgradeErrorOptions extends ErrorOptions {
 /**
  * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, and belongs only in the
  * log. `object` and `reason` may be shown to the customer. The customer's content on the old instance stays unchanged.
- * After `busy` and `not_caught_up` another attempt may succeed.
+ * After `busy`, `not_caught_up` and `replication_failed` another attempt may succeed.
  */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
   readonly code: UpgradeErrorCode;
   readonly object: string | null;
-  /** Postgres' message. Its detail is left out, because it contains values. */
+  /** Postgres' message, or ours without one. Postgres' detail is left out, because it contains values. */
   readonly reason: string;
   /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;
@@ -51,8 +51,8 @@ export class UpgradeError extends Error {
 }
 
 /**
- * The two instances of a move, and the fencing token of its worker. The URLs are the superuser's for the database
- * `postgres`, and never leave the host.
+ * A move of a database to another instance, for an upgrade or a restore: both instances, and the worker's fencing
+ * token. The URLs are the superuser's for the database `postgres`, and never leave the host.
  */
 export interface Move {
   /** The URL of the serving instance. */
@@ -101,13 +101,15 @@ export interface StageNames {
 }
 
 /**
- * The sessions of a stage, which are opened when they are needed.
+ * The sessions of a stage, which is one operation on a move, such as `copySchema`. They are opened when they are
+ * needed.
  *
  * - `server`: the superuser in `postgres`. It changes roles, databases and sessions.
  * - `reader`: a temporary reader in the customer's database. It reads the catalogue and rows.
  * - `publisher`, `replicator`, `keeper`: the move's roles in the customer's database. The publisher has the publication
- * and the marker, the replicator has the slots, and the keeper has the subscription and the records.
- * - `loader`: a temporary role on the target that acts as one owner. It runs all code of the customer.
+ * and the marker, the replicator creates the slot, and the keeper has the subscription and the records.
+ * - `loader`: a temporary role on the target that acts as one owner. It runs all code of the customer except that in
+ * ANALYZE.
  * - `guardian`: the superuser in the customer's database. On the old server it refuses DDL, with names that nobody can
  * create beforehand. On the target it uses only the catalogue.
  */

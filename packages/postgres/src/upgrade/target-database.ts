@@ -87,7 +87,7 @@ export async function openDatabase(server: pg.ClientBase, statements: readonly s
 /** Returns the database's connection limit, or -1 if only the server limits its sessions. */
 export async function readConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<number> {
   const { limit } = await readDatabase(server, databaseName);
-  // A database that an older release of Drydock has closed to customers has the limit 0.
+  // A database that an older version of Drydock has closed to customers has the limit 0.
   return limit > 0 ? limit : -1;
 }
 

@@ -52,11 +52,13 @@ export async function insertBoard(
   await tx.board.create({ data: { ...board, orgId: owner.orgId, mode: owner.mode } });
 }
 
-/** The owner's board. Null if the board does not exist, or belongs to another organisation or the other mode. */
+/**
+ * Returns the owner's board. Null if the board does not exist, or belongs to another organisation or the other mode.
+ */
 export const findBoard = (tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<Board | null> =>
   tx.board.findFirst({ where: { id: boardId, orgId, mode }, include: parts });
 
-/** Whether the board is the owner's. No column, label or card is read. */
+/** Tells whether the board is the owner's. No column, label or card is read. */
 export async function hasBoard(tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<boolean> {
   return (await tx.board.findFirst({ where: { id: boardId, orgId, mode }, select: { id: true } })) !== null;
 }
@@ -109,7 +111,10 @@ export async function insertLabel(tx: Tx, label: Omit<BoardLabel, 'position'>): 
   return tx.boardLabel.create({ data: { ...label, position } });
 }
 
-/** The position of a new column or label. No position is used twice, so the order stays the same after a deletion. */
+/**
+ * Returns the position of a new column or label. No position is used twice, so the order stays the same after a
+ * deletion.
+ */
 async function takePlace(tx: Tx, boardId: string, count: 'columnCount' | 'labelCount'): Promise<number> {
   const board = await tx.board.update({ where: { id: boardId }, data: { [count]: { increment: 1 } } });
   return board[count] - 1;

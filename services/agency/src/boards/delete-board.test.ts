@@ -11,7 +11,7 @@ import { type AgencyApi, agency, orderOf, startAgency } from '../../test/agency-
 let api: AgencyApi;
 let board: Board;
 let path: string;
-/** A second process on the same database, because one process handles the calls about a board one at a time. */
+/** A second process on the same database, because one process carries out the changes of a board one at a time. */
 let beside: ReturnType<typeof agency.compose>;
 beforeAll(async () => {
   api = await startAgency();

@@ -182,8 +182,8 @@ export const createBoard = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof createBoardEndpoint, Tx, undefined>;
 
 /**
- * Deletes a board with its columns, labels and archive. A board with cards outside the archive is refused, so that no
- * card is lost by accident. An archived card may be lost, because somebody archived it on purpose.
+ * Deletes a board with its columns, labels and archive. A board with cards outside the archive is not deleted, so that
+ * no card is lost by accident. An archived card may be lost, because somebody archived it on purpose.
  */
 export const deleteBoard = (context: HandlerContext) =>
   ({

@@ -158,8 +158,8 @@ export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promis
 }
 
 /**
- * The board's first column; undefined if the board has no column. The caller holds the lock `change parts` of the
- * board, so no other column can become the first.
+ * Returns the id of the board's first column; undefined if the board has no column. The caller holds the lock `change
+ * parts` of the board, so no other column can become the first.
  */
 export async function findFirstColumnId(tx: Tx, boardId: string): Promise<string | undefined> {
   const first = await tx.boardColumn.findFirst({

@@ -32,7 +32,7 @@ export interface RowsRequest extends Pick<PrecheckRequest, 'url' | 'databaseName
 /**
  * Checks the old database's rows against the customer's present functions, as the upgrade will check them: unique and
  * exclusion indexes, partition keys and generated columns. All questions use one snapshot. The customer's code runs as
- * the object's owner in a read-only transaction, and is ended after its time. Its result is used only in findings.
+ * the object's owner in a read-only transaction, and is ended when its time is up. Its result is used only in findings.
  */
 export function askRows({
   url,
@@ -141,7 +141,10 @@ class Asker {
     this.context = context;
   }
 
-  /** Asks a question. An error of the question becomes an unknown answer. Throws if the whole request is aborted. */
+  /**
+   * Asks a question. An error that does not prove a refusal becomes an unknown answer. Throws if the whole request is
+   * aborted.
+   */
   async ask(question: RowQuestion, ms: number): Promise<Answer> {
     const { role } = question;
     if (role === null) return unknown(question, 'its owner is no role of the database');

@@ -54,7 +54,10 @@ export interface UpgradeReport {
 const spaceFactor = 2.2;
 /** The offline path moved 390 MB in 8.3 s. A small database takes one or two seconds in any case. */
 const offlineBytesPerSecond = 45_000_000;
-/** The most rows of a changed table without a key. For each changed row the subscriber reads the whole table. */
+/**
+ * The most rows of a changed table without a key on the logical path. For each changed row the subscriber reads the
+ * whole table.
+ */
 const keylessRowsMax = 20_000;
 const inPauseBytesMax = 64 * 1024 * 1024;
 const longTransactionSeconds = 60;

@@ -56,7 +56,10 @@ const countsSchema = z.object({
   reg_columns: number,
 });
 
-/** Replication compares old rows by each type's equality. json and geometric types have no equality that it accepts. */
+/**
+ * Selects tables without a usable key. Replication finds their rows by each type's equality. json and geometric types
+ * have no equality that it accepts.
+ */
 const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows,
     coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
     exists (select from pg_catalog.pg_attribute a where a.attrelid = w.oid and a.attnum > 0 and not a.attisdropped

@@ -16,8 +16,8 @@ const parts: readonly (readonly Part[])[] = [
 const findingsMax = 20;
 
 /**
- * Creates the old database's schema on a temporary server of the new major. Each failed statement becomes a finding,
- * and the other statements still run. The old database is only read.
+ * Creates the old database's schema on a temporary server of the new major. Each statement that fails permanently
+ * becomes a finding, and the other statements still run. The old database is only read.
  */
 export async function trySchema(move: Move): Promise<Finding[]> {
   const failed: FailedStatement[] = [];

@@ -40,8 +40,8 @@ async function copyOffline(stage: Stage, onProgress: (fraction: number) => void)
 
 /**
  * Stage: copies every row, creates indexes, foreign keys and triggers, fills materialised views, copies large objects
- * and runs ANALYZE. With replication the customer may write. On the offline path nobody may write until the upgrade
- * ends, which the caller ensures. A call after a crash continues the copy. Throws UpgradeError `replication_failed`,
+ * and runs ANALYZE. With replication the customer may write. On the offline path the caller ensures that nobody writes
+ * until the upgrade ends. A call after a crash continues the copy. Throws UpgradeError `replication_failed`,
  * `statement_failed`, `copy_failed`, and TransferError `copy_failed` for rows that the new version refuses.
  */
 export async function copyData(move: Move): Promise<void> {
@@ -91,7 +91,7 @@ interface CopyOptions {
   root?: string | undefined;
 }
 
-/** Replaces a table's rows on the target, in the transaction that records `note`. Throws `copy_failed`. */
+/** Replaces a table's rows on the target, in one transaction with `note`. Throws `copy_failed`. */
 async function copyRows(
   { from, into }: CopyEnds,
   table: CustomerTable,

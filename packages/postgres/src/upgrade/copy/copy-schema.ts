@@ -11,7 +11,8 @@ import { planSchema } from './schema-statements';
 /**
  * Stage: refuses the customer's DDL from now on. Creates the target database again, with its roles and with the old
  * database's types, functions, tables and views, but without rows. If rows will be replicated, creates the unique keys
- * and replica identities as well. Throws UpgradeError `busy` or `statement_failed`, or TransferError `dump_failed`.
+ * and replica identities as well. Throws UpgradeError `busy` or `statement_failed`, or TransferError `dump_failed` or
+ * `message_too_large`.
  */
 export async function copySchema(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

@@ -26,11 +26,11 @@ export interface OwnObjects {
    * of the customer.
    */
   publisher: TransferLogin;
-  /** A login on the old server for the subscriber. It also drops slots. */
+  /** A login on the old server for the subscriber. It also creates the slot. */
   replicator: TransferLogin;
   /**
    * A login on the target that may act for every owner, and owns the subscription and the move's records. Its sessions
-   * run no code of the customer.
+   * run code of the customer only in ANALYZE, as the table's owner.
    */
   keeper: TransferLogin;
 }

@@ -63,7 +63,7 @@ const listSettings = new Set([
   'unix_socket_directories',
 ]);
 
-/** Returns SQL for a list in the form in which Postgres stores it, with each name quoted by itself. */
+/** Returns SQL for the stored value of a list setting, with each name quoted by itself. */
 export function quoteList(value: string): string {
   const elements = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,"]+?))\s*(?:,|$)/g)].map(
     ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? '',

@@ -21,7 +21,7 @@ export interface PlannedStatement {
 export interface SchemaPlan {
   /** The schemas, still empty. */
   schemas: PlannedStatement[];
-  /** Extensions of the platform. They come before all objects of the customer. */
+  /** Extensions of the platform. They come before all objects of the customer except schemas. */
   extensions: PlannedStatement[];
   /** Types, functions, tables and views. */
   pre: PlannedStatement[];
@@ -80,8 +80,8 @@ export interface SchemaOwners {
 }
 
 /**
- * Reads the old database's schema with owners and grants. Concurrent DDL can make it fail, so an upgrade refuses DDL
- * first. Throws TransferError `dump_failed`.
+ * Reads the old database's schema with owners and grants. The call can fail during concurrent DDL, so an upgrade
+ * refuses DDL first. Throws TransferError `dump_failed` or `message_too_large`.
  */
 export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const url = await stage.readerUrl('old');
@@ -106,7 +106,7 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const read = (sql: string): OwnedStatement[] =>
     readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
-  // pg_dump itself writes the CHECKs that are not validated after the rows. So they need no special order.
+  // pg_dump itself writes a CHECK that is not validated behind the rows. So only validated CHECKs need a special order.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
   return {
     ...plan,

@@ -30,9 +30,9 @@ function* slices(names: readonly string[]): Generator<readonly string[]> {
 }
 
 /**
- * Reads the positions of 500 sequences in each round trip, because the customer's writes are waiting. A position is
- * read as a row's text, `(last_value,is_called)`. So no cast or function of the customer is called, whatever object has
- * the sequence's name.
+ * Reads the positions of 500 sequences in each round trip, because the customer's writes wait during the pause. A
+ * position is read as a row's text, `(last_value,is_called)`. So no cast or function of the customer is called,
+ * whatever object has the sequence's name.
  */
 export async function readPositions(client: pg.ClientBase, names: readonly string[]): Promise<Position[]> {
   const positions: Position[] = [];
