@@ -11,7 +11,7 @@ export interface WorkflowProblem {
 /** A permanent failure, which is never retried. */
 export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
-  /** Whether the target itself has reported the end; see {@link conclude}. */
+  /** Whether the failure comes from {@link conclude}. */
   readonly isConcluded: boolean;
   /** The name of the alarm with which the failure is logged to call staff. Undefined if staff are not needed. */
   readonly alarm: string | undefined;
@@ -72,8 +72,8 @@ export const conclude = (
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 
 /**
- * Thrown if the claim belongs to another worker, or if its lease could not be renewed in time. The worker must stop at
- * once.
+ * Thrown if the worker's claim is no longer valid, or if its lease could not be renewed in time. The worker must stop
+ * at once.
  */
 export class LeaseLost extends Error {
   constructor(workflowId: string) {
@@ -95,8 +95,7 @@ export const messageOf = (error: unknown): string =>
 
 /**
  * Whether a target has refused the workflow's fence because the target has seen a higher fence. Either another worker
- * has claimed the workflow meanwhile, or the database was restored to an earlier state. Drivers throw an error of this
- * form.
+ * has claimed the workflow meanwhile, or the database was restored to an earlier state.
  */
 export const isFenceRefused = (error: unknown): boolean =>
   error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

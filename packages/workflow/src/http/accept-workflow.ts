@@ -13,7 +13,7 @@ import { findUnfinished, startWorkflow, type WorkflowStart } from '../store/star
 export interface WorkflowContext<Tx> {
   database: Database<Tx>;
   pager: Pager;
-  /** Postgres' notifications about workflows, for requests that wait for one. */
+  /** Postgres' notifications about workflows, for requests that wait for a workflow. */
   listener: WorkflowListener;
   /** Enqueues a job for a new workflow. It must be called after the commit. */
   enqueue: Dispatcher['enqueue'];
@@ -98,7 +98,10 @@ export async function acceptWorkflow<Tx, Input>(
   return workflowId;
 }
 
-/** Headers that tell the caller where to follow the work, and how soon to read it again. `path` is the resource's. */
+/**
+ * Headers that tell the caller where to follow the work, and after how many seconds to ask again. `path` is the path of
+ * the resource.
+ */
 export const followHeaders = (path: string, workflowId: string): Record<string, string> => ({
   location: `${path}/workflows/${workflowId}`,
   'retry-after': '1',
@@ -140,9 +143,9 @@ export function assertAllowed(refusal: Refusal | null): void {
 }
 
 /**
- * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress. If it has no objection, no
- * query is needed, because {@link acceptWorkflow} itself refuses work in progress. If `refuse` objects, the real state
- * is read, because work in progress is reported before any other refusal.
+ * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress. If it returns null, no query
+ * is needed, because {@link acceptWorkflow} itself refuses work in progress. If it refuses, the real state is read and
+ * `refuse` is asked again, because work in progress is reported before any other refusal.
  */
 export async function assertAllowedOn(
   sql: Sql,

@@ -15,9 +15,9 @@ export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
     return database.sql(tx).query(raiseFencesSql);
   });
 
-// The counter is raised only if it is at least a second behind. If it were raised from a smaller distance, a claim at
+// The counter is raised only if it is more than a second behind. If it were raised from a smaller distance, a claim at
 // the same moment could already have counted past the new value. `setval` would then set the counter back below that
-// claim.
+// claim's fence.
 const raiseFencesSql = `
   SELECT setval('workflow_fence', now.ms) FROM workflow_fence,
     (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) now

@@ -16,7 +16,10 @@ export interface WorkflowListener {
   onDue(heard: () => void): () => void;
   /** Calls `heard` at each message, and after each reconnect. */
   onMessage(heard: () => void): () => void;
-  /** Whether this process is the reporter. Tries to take the reporter's lock, which only one listener can hold. */
+  /**
+   * Whether this process reports the number of unfinished workflows for all processes. Tries to take the reporter's
+   * lock, which only one listener can hold.
+   */
   isFirst(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -99,7 +102,8 @@ export function createListener({ connectionString, log }: { connectionString: st
 const dueEvent = 'due';
 const messageEvent = 'message';
 /**
- * The name of the event for changes of a workflow. It is never `error`, for which an emitter without a listener throws.
+ * The name of the event for changes of a workflow. The prefix keeps an id that another process sent from being `error`:
+ * an emitter throws if nobody listens for `error`.
  */
 const changeEvent = (workflowId: string): string => `change:${workflowId}`;
 
