@@ -49,7 +49,7 @@ const untouched = ({ requestsMax, windowSeconds: resetSeconds }: Quota): QuotaUs
   resetSeconds,
 });
 
-/** The two headers that every answer has, as alternating names and values. */
+/** The two quota headers, which every answer has, as alternating names and values. */
 export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): string[] => [
   'RateLimit-Policy',
   quotaPolicy(quota),
@@ -158,8 +158,8 @@ interface Batch {
 type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**
- * The shortest time between two queries about one holder. A caller that sends one request after the other never waits
- * for this time.
+ * The shortest time between two queries about one holder. A caller that sends one request after the other hardly ever
+ * waits for this time, because each answer takes longer.
  */
 const everyMs = 1;
 
@@ -251,8 +251,8 @@ export interface QuotaStore {
 }
 
 /**
- * The time limit of a command. A round trip on a local network takes less than 1 ms. When Redis freezes, only the
- * requests that have a command under way wait this long.
+ * The time limit of a command in milliseconds. A round trip on a local network takes less than 1 ms. When Redis
+ * freezes, only the requests that have a command under way wait this long.
  */
 const redisCommandMs = 100;
 const probeEveryMs = 250;
