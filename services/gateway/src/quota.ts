@@ -34,7 +34,7 @@ export function createQuotas(scale: number): Quotas {
   };
 }
 
-/** The state of a window after a request was counted in it. */
+/** The state of a window, as the headers of an answer show it. */
 interface QuotaUse {
   isExceeded: boolean;
   remaining: number;
@@ -42,7 +42,10 @@ interface QuotaUse {
   resetSeconds: number;
 }
 
-/** The state of a window in which nothing is counted. An answer shows it if its request was not counted. */
+/**
+ * The state of a window in which nothing is counted. An answer shows this state if its request was refused before the
+ * caller's window was read, or needs no key.
+ */
 const untouched = ({ requestsMax, windowSeconds: resetSeconds }: Quota): QuotaUse => ({
   isExceeded: false,
   remaining: requestsMax,

@@ -57,7 +57,9 @@ export interface StepLimits {
  */
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
-  /** Whether a run leaves this step out if the step was added to the code after the run had passed its position. */
+  /**
+   * Whether a run leaves this step out if the step was added to the code after the run had passed the step's position.
+   */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
   undo?: ((step: StepContext<unknown, unknown>, context: Context) => Promise<void>) | undefined;

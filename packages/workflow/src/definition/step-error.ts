@@ -56,8 +56,8 @@ export function fail(
 }
 
 /**
- * Fails the step as {@link fail} does, but the workflow ends even after the point of no return. The target itself has
- * reported a refusal or a failure, so staff need not investigate. Steps that can be undone are undone.
+ * Fails the step as {@link fail} does, but the workflow is undone and ends as failed even after the point of no return.
+ * It is for a refusal or a failure that the target itself has reported, so that staff need not investigate.
  */
 export const conclude = (
   code: ProblemCode,
@@ -67,7 +67,7 @@ export const conclude = (
 /**
  * Postpones the step: `throw retryLater({ seconds })`. The step runs again after that time, under a new fence, without
  * using up an attempt. A step may be postponed for 24 hours after its first start, and for 24 hours after each retry by
- * staff. A later postponement counts as a failed attempt.
+ * staff. For an undo the 24 hours begin with the undo of the workflow. A later postponement counts as a failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 

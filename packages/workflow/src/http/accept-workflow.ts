@@ -109,8 +109,8 @@ export const followHeaders = (path: string, workflowId: string): Record<string, 
 });
 
 /**
- * How long a request waits until a worker begins, in seconds (decisions.md 1). After that the work is cancelled without
- * any effect.
+ * How long the work of a request may wait for a worker, in seconds (decisions.md 1). After that the work is cancelled
+ * without any effect.
  */
 export const startWithinSeconds = 10;
 

@@ -23,7 +23,7 @@ export interface StepRow {
   age_seconds: number;
 }
 
-/** The workflow and the fence of a claim. Every write of a worker presents both. */
+/** The workflow and the fence of a claim. Every write under a claim names both. */
 export interface ClaimKey {
   id: string;
   kind: string;

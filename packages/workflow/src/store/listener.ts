@@ -14,7 +14,7 @@ export interface WorkflowListener {
   /** Calls `heard` at each change of the workflow until the returned function is called. */
   onChange(workflowId: string, heard: () => void): () => void;
   onDue(heard: () => void): () => void;
-  /** Calls `heard` at each message, and after each reconnect. */
+  /** Calls `heard` at each message, and each time the listener has connected. */
   onMessage(heard: () => void): () => void;
   /**
    * Whether this process reports the number of unfinished workflows for all processes. Tries to take the reporter's
@@ -33,8 +33,8 @@ const firstSql = `SELECT pg_try_advisory_lock(hashtext('workflow_reporter')) AS 
 
 /**
  * Opens one connection for LISTEN. `connectionString` must lead to Postgres itself, not to a pooler in transaction
- * mode. The listener reconnects until it is closed. After each reconnect all callbacks run, because a message may have
- * been lost.
+ * mode. The listener reconnects until it is closed. Each time it has connected, all callbacks run, because a message
+ * may have been lost before.
  */
 export function createListener({ connectionString, log }: { connectionString: string; log: Log }): WorkflowListener {
   const heard = new EventEmitter().setMaxListeners(0);

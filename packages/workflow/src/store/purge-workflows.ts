@@ -19,7 +19,7 @@ const purgeSql = `
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED
   ) RETURNING id`;
 
-/** Removes some workflows that ended long ago; resolves with whether there may be more. */
+/** Removes at most `batchMax` workflows that ended long ago. Resolves with whether there may be more. */
 export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 export interface WorkflowPurge {
@@ -30,7 +30,7 @@ export interface WorkflowPurge {
 
 /**
  * Removes workflows that ended more than 120 days ago, with their steps. Every worker runs the purge. Workers do not
- * wait for each other, because a purge skips rows that another one has locked.
+ * wait for each other, because a purge skips rows that another purge has locked.
  */
 export function createWorkflowPurge(
   database: Pick<Database<never>, 'sql'>,

@@ -17,8 +17,8 @@ const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
  * Yields new versions of a workflow. Versions may be skipped, except for the last one. Ends when the workflow has
- * succeeded or failed, but not while the workflow waits for staff. The caller must have checked that the client may see
- * the workflow.
+ * succeeded or failed, or when `signal` is aborted, but not while the workflow waits for staff. The caller must have
+ * checked that the client may see the workflow.
  */
 export async function* watchWorkflow(
   sql: Sql,

@@ -38,7 +38,10 @@ export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`
  */
 const enqueueGraceSeconds = 0.3;
 
-/** Inserts an accepted workflow and its audit entry. False if another workflow has locked the resource. */
+/**
+ * Inserts an accepted workflow with its steps, and its audit entry if `row` has one. False if another workflow has
+ * locked the resource.
+ */
 export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
   const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } =
     row;

@@ -16,7 +16,7 @@ export interface Sequencer extends EventNumbers {
 const lookMsLeast = 100;
 /**
  * The longest pause while events arrive or a stream waits. One round numbers at most `batchMax` events, so more may be
- * left. And the events for which a stream waits may be numbered by another process, which does not wake this one.
+ * left. The events for which a stream waits may also be numbered by another process, which does not wake this process.
  */
 const busyMs = 1_000;
 /** The longest pause otherwise. */

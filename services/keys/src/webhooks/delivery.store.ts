@@ -126,7 +126,7 @@ export interface Outcome {
   status: number | null;
   /** Null when the receiver accepted the delivery. */
   error: string | null;
-  /** Whether the receiver has answered that it is gone permanently (410). */
+  /** Whether the receiver has answered 410 Gone. */
   isGone: boolean;
 }
 
@@ -137,7 +137,7 @@ export interface Settlement extends Outcome {
 
 const failingDays = 5;
 
-/** The result of one attempt. `attempts` is the number of the attempt. */
+/** The result of an attempt at one delivery. `attempts` is the number of the attempt. */
 export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
 
 /**
@@ -260,7 +260,7 @@ export const listDeliveries = (
   );
 
 /**
- * Sends a delivery again now, whatever its status, with a new series of attempts. Null if the webhook has no such
+ * Makes a delivery due now, whatever its status, with a new series of attempts. Null if the webhook has no such
  * delivery. The caller has locked the webhook's row.
  */
 export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: string): Promise<DeliveryRow | null> {
