@@ -66,8 +66,9 @@ interface PipelineKit {
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
- * Handles every API request. The specification prescribes the order of the checks, so a later check never answers
- * before an earlier one. A value that is no promise is not awaited, because an await costs as much as a check.
+ * Handles every API request. The order of the checks is prescribed (decisions.md, Order of checks), so a later check
+ * never answers before an earlier one. A value that is no promise is not awaited, because an await costs as much as a
+ * check.
  */
 export function createPipeline(kit: PipelineKit): Handle {
   return (request, response) => {

@@ -142,7 +142,7 @@ interface PlaceLimits extends NewCallLimits {
   waitMs: number;
 }
 
-/** A place that is given back once. */
+/** A place of a call. `giveBack` must be called once. */
 export interface Place {
   giveBack(): void;
 }

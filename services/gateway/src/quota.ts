@@ -24,7 +24,7 @@ const windowSeconds = 60;
 const perKey = (caller: Caller): string => caller.keyId;
 const perOrganisation = (caller: Caller): string => caller.orgId;
 
-/** The quotas of the specification, multiplied by `scale`. */
+/** The quotas of decisions.md, multiplied by `scale`. */
 export function createQuotas(scale: number): Quotas {
   const requests = (count: number): number => Math.max(1, Math.round(count * scale));
   return {

@@ -29,7 +29,6 @@ export interface RelayOptions<Tx> {
   changed(workflowId: string): void;
 }
 
-/** The parts of one queue that the sweep uses. */
 export interface SweptQueue {
   kind: QueueKind;
   queue: JobQueue;

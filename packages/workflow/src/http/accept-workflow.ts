@@ -43,7 +43,6 @@ export interface Asking {
   afterCommit(work: () => unknown): void;
 }
 
-/** The resource on which the workflow works. */
 export interface WorkTarget extends Pick<WorkflowStart, 'resourceKey' | 'subject'> {
   /** The path under which the audit log names the resource, such as `/v1/sites/…`. */
   path: string;

@@ -13,7 +13,6 @@ import { StepFailure } from '../definition/step-error';
 const tracer = trace.getTracer('@drydock/workflow');
 const traceparentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The trace context of a row's `traceparent`. Without a valid `traceparent`, the root context is returned. */
 function contextOfTraceparent(traceparent: string | null): Context {
   const [, traceId, spanId, flags] = traceparentForm.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;

@@ -23,8 +23,8 @@ const busyMs = 1_000;
 const restMs = 5_000;
 
 /**
- * Gives new events their sequence numbers. Every process runs a sequencer; a lock in the database lets only one
- * sequencer work at a time. Each sequencer also learns the numbers that other processes have given.
+ * Gives new events their sequence numbers. Every process of the API runs a sequencer; a lock in the database lets only
+ * one sequencer work at a time. Each sequencer also learns the numbers that other processes have given.
  */
 export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
   let latest = 0n;
