@@ -48,8 +48,8 @@ export function isWithin(networks: BlockList, address: string): boolean {
 /**
  * The caller's address. It is the socket's address, unless a trusted proxy has that address. A proxy appends the
  * address of its client to X-Forwarded-For, so the entries are followed from the right as long as they name trusted
- * proxies. All other entries are ignored, because the client may have sent them. The result is '' if the address is
- * unknown or a proxy's entry is no address.
+ * proxies. The first entry that names no trusted proxy is the caller's address. The entries to its left are ignored,
+ * because the client may have sent them. The result is '' if the address is unknown or a proxy's entry is no address.
  */
 export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | undefined): string {
   let address = socket.remoteAddress ?? '';

@@ -20,8 +20,8 @@ export interface AppKit {
   handle: Handle;
   checks: { needed: ReadyChecks; informative: ReadyChecks };
   /**
-   * Limits the documents that are being sent, in all and to one address, so that a client that requests many and reads
-   * none delays only itself.
+   * Limits the documents that are being sent, in all and to one address. So a client that requests many and reads none
+   * delays only clients of its own address.
    */
   pages: Shares;
   /** The trusted proxies in front of the gateway; see {@link clientAddress}. */
@@ -87,12 +87,12 @@ const pageOfAnswer = ({ status, text }: { status: number; text: string }): Page 
 
 type MakePage = (request: Parameters<RequestHandler>[0]) => Promise<Page>;
 
-/** The time that a client has to receive a document. A slower client is not reading it. */
+/** The milliseconds that a client has to receive a document. A client that takes longer is not reading it. */
 const documentMs = 30_000;
 
 /**
- * Mounts a document. Documents are large and need no key, so the number that is sent at a time and the time for each
- * are limited.
+ * Mounts a document. Documents are large and need no key, so the number of documents that are sent at a time is
+ * limited, and the time for each document too.
  */
 function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage): void {
   mount(app, kit, path, async (request) => {

@@ -193,7 +193,7 @@ describe('path tricks (G13, G15)', () => {
       code: 'invalid_cursor',
       arrived: 0,
     });
-    // A quote has twice its length in a token's JSON.
+    // A quotation mark takes two characters in the JSON of a token.
     const quotes = await attack(rawRequest(`GET /v1/sites?cursor=${'"'.repeat(4_000)}`, [authorization]));
     expect({ status: quotes.status, arrived: quotes.arrived }).toEqual({ status: 422, arrived: 0 });
     expect(await attack(rawRequest(`GET /v1/sites?cursor=${'"'.repeat(2_000)}`, [authorization]))).toMatchObject({
@@ -275,7 +275,7 @@ describe('size (G9, G10)', () => {
       code: 'unsupported_media_type',
       arrived: 0,
     });
-    // The contract has no 415 for this endpoint.
+    // The contract has no 415 for `POST /v1/api-keys`.
     const closed = await attack(rawRequest('POST /v1/api-keys', [authorization, header, 'Content-Length: 2'], '{}'));
     expect({ status: closed.status, code: codeOf(closed.body) }).toEqual({ status: 422, code: 'invalid_content_type' });
   });

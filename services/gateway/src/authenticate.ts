@@ -26,8 +26,8 @@ interface FailureThrottle {
 }
 
 /**
- * Counts failed look-ups per address in fixed windows, so that nobody who guesses keys can keep the database busy. It
- * counts at most `addressesMax` addresses.
+ * Counts failed look-ups per address in fixed windows, so that nobody who guesses keys can keep the database busy.
+ * Counts at most `addressesMax` addresses, and forgets the oldest when another one comes.
  */
 export function createFailureThrottle(options: FailureThrottleOptions): FailureThrottle {
   const { failuresMax, windowMs, addressesMax = 10_000, nowMs = () => performance.now() } = options;
@@ -144,7 +144,10 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
 const unauthenticated = (internal: string) => problem('unauthenticated', { internal });
 
 const verifyPath = '/internal/verify';
-/** A verification is one indexed read. A caller whose verification takes longer is asked to try again later. */
+/**
+ * The time limit of a verification in milliseconds. A verification is one indexed read. A caller whose verification
+ * takes longer is asked to try again later.
+ */
 const verifyMs = 2_000;
 
 /**

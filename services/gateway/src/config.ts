@@ -87,7 +87,7 @@ export interface GatewayConfig {
   trustedProxies: readonly string[];
 }
 
-/** Reads and checks the environment. Throws ConfigError, which names the missing variables. */
+/** Reads and checks the environment. Throws ConfigError, which names the missing and the invalid variables. */
 export function readGatewayConfig(environment: Environment = process.env): GatewayConfig {
   const config = readConfig(configShape, environment);
   return {

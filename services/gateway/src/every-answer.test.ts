@@ -56,7 +56,7 @@ async function ask(
   );
 }
 
-/** Checks the headers that every answer has. Returns its status and quota. */
+/** Checks the headers that every answer has. Returns the status of the answer and the name of its quota. */
 async function headersOf(response: Response): Promise<string> {
   const text = await response.text();
   const { headers, status } = response;

@@ -9,14 +9,15 @@ import { type RouteMatch, upstreamPath } from './route-table';
 import { type Replica, UnansweredError, type Upstream, unavailable } from './upstream';
 
 /**
- * The longest query that is forwarded. It is several times the longest cursor. The path with its query is part of the
- * signed token, whose size is limited. Each quotation mark takes two characters in the token.
+ * The longest query that is forwarded, several times as long as the longest cursor. The limit is needed because the
+ * path with its query is part of the signed token, whose size is limited. In the token each quotation mark takes two
+ * characters.
  */
 const searchLengthMax = 2_048;
 /** The longest If-Match or If-None-Match that is forwarded. A few dozen entity tags of the API fit into it. */
 const entityTagsLengthMax = 1_000;
 /**
- * The longest Last-Event-ID that is forwarded. No id of an event is as long. A longer one is left out, because the
+ * The longest Last-Event-ID that is forwarded. No id of an event is as long. A longer header is left out, because the
  * service refuses requests with large headers.
  */
 const eventIdLengthMax = 64;
@@ -42,9 +43,9 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
     const upstream = upstreams[endpoint.service];
     if (upstream === undefined) throw unavailable(endpoint.service, { internal: 'not configured' });
     const path = pathOf(match);
-    // Whether the call may be repeated. A second read does no harm, and a service carries out a call with an
-    // Idempotency-Key only once.
     const hasKey = idempotencyKeyOf(exchange, endpoint) !== undefined;
+    // A safe call may be sent twice. A second read does no harm, and a service carries out a call with an
+    // Idempotency-Key only once.
     const isSafe = endpoint.method === 'GET' || hasKey;
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
@@ -64,7 +65,10 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
   };
 }
 
-/** The detail of the problem for a write that was sent and got no answer, because it may have taken effect. */
+/**
+ * The detail of the problem for a write that was sent and got no answer, because the write may have taken effect.
+ * Undefined for every other error.
+ */
 const explainLostWrite =
   (hasKey: boolean) =>
   (error: unknown): string | undefined =>
@@ -83,7 +87,7 @@ interface Forwarded {
   path: string;
   caller: Caller;
   body: Buffer;
-  /** The time that is left until the answer must begin. */
+  /** The milliseconds that are left until the answer must begin. */
   leftMs: number;
 }
 
@@ -197,9 +201,9 @@ export interface Relay {
 
 /**
  * Sends one request and streams its answer to the client, as fast as the client reads, without reading its content.
- * Resolves once the answer has begun. Rejects with {@link UnansweredError} or undici's timeout if no answer has begun.
- * An answer that breaks off later breaks off for the client too. If the client leaves, a GET is cancelled. Any other
- * call is completed, because it may have begun to take effect.
+ * Resolves once the answer has begun or the client has left. Rejects with {@link UnansweredError} or undici's error if
+ * no answer has begun. An answer that breaks off later breaks off for the client too. If the client leaves, a GET is
+ * cancelled. Any other call is completed, because it may have begun to take effect.
  */
 const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
   new Promise((resolve, reject) => {

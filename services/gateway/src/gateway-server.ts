@@ -21,9 +21,9 @@ const reasons: Readonly<Record<number, string>> = {
 };
 
 /**
- * Answers input that never became a request, and closes the connection. Node's parser has refused the input, or it did
- * not arrive in time. If another request of the connection is unanswered, nothing is sent, because the client would
- * take it for the answer to that request.
+ * Answers input that never became a request, and closes the connection. Either Node's parser has refused the input, or
+ * the input did not arrive in time. If another request of the connection is unanswered, nothing is sent, because the
+ * client would take the refusal for the answer to that request.
  */
 function refuseUnparsed(
   error: NodeJS.ErrnoException,
@@ -57,7 +57,7 @@ function refuseUnparsed(
 const idleMs = 75_000;
 
 /**
- * The most requests that a client may send before an earlier one is answered. A client that sends more loses
+ * The most requests that may wait behind an unanswered request of the same connection. A client that sends more loses
  * its connection, to save memory.
  */
 const aheadMax = 32;

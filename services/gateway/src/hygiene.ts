@@ -8,8 +8,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 export const headersMax = 100;
 
 /**
- * Headers that may not be repeated, because two programs could each read another copy. A second Authorization is
- * refused later with 401, and a second Idempotency-Key with 422.
+ * Headers that may not be repeated, because one program could use the first copy and another program the last. A second
+ * Authorization is refused later with 401, and a second Idempotency-Key with 422.
  */
 const neverRepeated = new Set([
   'host',
@@ -23,9 +23,10 @@ const neverRepeated = new Set([
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Refuses a request that two programs could read differently with 400 `malformed_request`, and one with too many
- * headers with 431, before every other check. An unknown header does not matter, because nobody reads it and it is not
- * passed on. Returns the lower-case names of the headers that were sent more than once (usually none).
+ * Refuses two kinds of request before every other check: with 400 `malformed_request` a request that two programs could
+ * read differently, and with 431 a request with too many headers. An unknown header does not matter, because nobody
+ * reads it and it is not passed on. Returns the lower-case names of the headers that were sent more than once (usually
+ * none).
  */
 export function assertClean(request: IncomingMessage): ReadonlySet<string> {
   const { rawHeaders, headers } = request;

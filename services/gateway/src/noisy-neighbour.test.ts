@@ -177,7 +177,7 @@ describe('a greedy caller', () => {
         opened.push(asking);
       });
     const statuses = await Promise.all(Array.from({ length: 200 }, () => open(greedy)));
-    // The gateway admits as many streams of a key as the service. So the service never has to refuse one.
+    // The gateway admits as many streams of a key as the service, so the service never has to refuse a stream.
     const ofTheService = createShares(streamLimits.openMax, streamShares);
     let share = 0;
     while (ofTheService.take([greedy.keyId, greedy.orgId])) share += 1;

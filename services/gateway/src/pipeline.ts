@@ -17,8 +17,8 @@ type RequestLog = (exchange: Exchange, nowMs: number) => void;
 
 /** Logs one line for each request: never its headers, its query or its body. */
 export function createRequestLog(log: Log): RequestLog {
-  // The redaction of members by name costs more than the rest of logging. It is off here, because these lines contain
-  // only the members below, and none is a secret.
+  // The redaction of members by name costs more than the rest of logging. It is off for these lines, because they
+  // contain only the members below, and none is a secret.
   const lines = log.child({}, { redact: [] });
   return (exchange, nowMs) => {
     const { request, response, error, caller } = exchange;
@@ -66,8 +66,9 @@ interface PipelineKit {
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
- * Handles every API request. The specification prescribes the order of the checks, so a later check never answers
- * before an earlier one. A value that is no promise is not awaited, because an await costs as much as a check.
+ * Handles every API request. The order of the checks is prescribed (decisions.md, Order of checks), so a later check
+ * never answers before an earlier one. A value that is no promise is not awaited, because an await costs as much as a
+ * check.
  */
 export function createPipeline(kit: PipelineKit): Handle {
   return (request, response) => {
@@ -97,7 +98,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   const caller = known instanceof Promise ? await known : known;
   exchange.caller = caller;
   if (caller.mode === 'sandbox') exchange.headers.push('X-Drydock-Mode', 'sandbox');
-  // An exempt call learns how many writes are left, uses none of them and is never refused.
+  // An exempt call learns how many writes are left, uses none of them and is never refused by the quota.
   const counted = isExempt ? kit.limit.peek(quota, caller) : kit.limit.count(quota, caller);
   const use = counted instanceof Promise ? await counted : counted;
   exchange.quota = quotaHeaders(quota, use);
@@ -143,7 +144,10 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 
 const nothing = Buffer.alloc(0);
 
-/** Reads the body and checks its type and encoding, because the service does not get the client's headers for them. */
+/**
+ * Reads the body, and checks the body's type and encoding, because the service does not get the client's headers for
+ * type and encoding.
+ */
 async function takeBody(
   { bodies, places }: PipelineKit,
   { request, response }: Exchange,
@@ -169,7 +173,8 @@ interface Ending {
   /** Gives the place back when the exchange ends, or at once if it has ended already. */
   holdPlace(place: Place): void;
   /**
-   * Takes a place among a service's event streams. Throws 429 `too_many_streams` if the caller uses its whole share.
+   * Takes a place among a service's event streams. Throws 429 `too_many_streams` if no place is free or the caller uses
+   * its whole share.
    */
   holdStream(caller: Caller, streams: Shares): void;
 }

@@ -142,7 +142,7 @@ interface PlaceLimits extends NewCallLimits {
   waitMs: number;
 }
 
-/** A place that is given back once. */
+/** A place of a call. `giveBack` must be called once. */
 export interface Place {
   giveBack(): void;
 }
@@ -151,7 +151,8 @@ export interface Place {
 export interface Places {
   /**
    * Takes a place. If the caller's key or organisation may have no further place now, the result is a promise of the
-   * next one. Throws or rejects with 503 `overloaded` if no place is free, if too many calls wait, or after `waitMs`.
+   * next one. Throws or rejects with 503 `overloaded` if all places are taken, if too many calls wait, or after
+   * `waitMs`.
    */
   take(caller: Caller): Place | Promise<Place>;
   /** The refusal of a call whose caller uses its whole share, for example of places or of bodies. */
@@ -222,8 +223,8 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     return false;
   };
   /**
-   * Admits the waiting calls that now find a place. It is called for each returned place, because the place may belong
-   * to the share that a call waits for.
+   * Admits the waiting calls that now find a place. It is called when a place is given back, because the place may
+   * belong to the share that a call waits for, and when a call is no longer new.
    */
   const admitAll = (): void => {
     while (waiting.size > 0 && admitNext());

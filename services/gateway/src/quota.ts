@@ -24,7 +24,7 @@ const windowSeconds = 60;
 const perKey = (caller: Caller): string => caller.keyId;
 const perOrganisation = (caller: Caller): string => caller.orgId;
 
-/** The quotas of the specification, multiplied by `scale`. */
+/** The quotas of decisions.md, multiplied by `scale`. */
 export function createQuotas(scale: number): Quotas {
   const requests = (count: number): number => Math.max(1, Math.round(count * scale));
   return {
@@ -34,7 +34,7 @@ export function createQuotas(scale: number): Quotas {
   };
 }
 
-/** The state of a window after a request was counted in it. */
+/** The state of a window, as the headers of an answer show it. */
 interface QuotaUse {
   isExceeded: boolean;
   remaining: number;
@@ -42,14 +42,17 @@ interface QuotaUse {
   resetSeconds: number;
 }
 
-/** The state of a window in which nothing is counted. An answer shows it if its request was not counted. */
+/**
+ * The state of a window in which nothing is counted. An answer shows this state if its request was refused before the
+ * caller's window was read, or needs no key.
+ */
 const untouched = ({ requestsMax, windowSeconds: resetSeconds }: Quota): QuotaUse => ({
   isExceeded: false,
   remaining: requestsMax,
   resetSeconds,
 });
 
-/** The two headers that every answer has, as alternating names and values. */
+/** The two quota headers, which every answer has, as alternating names and values. */
 export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): string[] => [
   'RateLimit-Policy',
   quotaPolicy(quota),
@@ -158,8 +161,8 @@ interface Batch {
 type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**
- * The shortest time between two queries about one holder. A caller that sends one request after the other never waits
- * for this time.
+ * The shortest time between two queries about one holder. A caller that sends one request after the other hardly ever
+ * waits for this time, because each answer takes longer.
  */
 const everyMs = 1;
 
@@ -251,8 +254,8 @@ export interface QuotaStore {
 }
 
 /**
- * The time limit of a command. A round trip on a local network takes less than 1 ms. When Redis freezes, only the
- * requests that have a command under way wait this long.
+ * The time limit of a command in milliseconds. A round trip on a local network takes less than 1 ms. When Redis
+ * freezes, only the requests that have a command under way wait this long.
  */
 const redisCommandMs = 100;
 const probeEveryMs = 250;

@@ -40,7 +40,7 @@ it('a call that did not reach a process goes to another one, even if it is a POS
 });
 
 describe('a process that dies during a request', () => {
-  /** The number of next requests whose connection breaks off before an answer. */
+  /** How many of the next requests lose their connection before they are answered. */
   let deaths = 0;
   const answer: Answering = (request, response) => {
     deaths -= 1;

@@ -11,8 +11,8 @@ import { type Dispatcher, Pool } from 'undici';
 import type { UpstreamConfig } from './config';
 
 /**
- * Thrown if not even the first byte of an answer arrived. `mayBeBegun` is true if the request was sent, so that it may
- * have taken effect.
+ * Thrown if not even the first byte of an answer arrived. `mayBeBegun` is true if the request may have been sent, so
+ * that it may have taken effect.
  */
 export class UnansweredError extends Error {
   override readonly name = 'UnansweredError';
@@ -57,8 +57,8 @@ export class Replica {
 
   /**
    * Must be called with the pool of an answer that has `Connection: close`, which a service sends while it stops. New
-   * requests go to other replicas or connections, and running ones are completed. Idle connections are closed here,
-   * because a request would be lost if the service closed its connection at the same moment.
+   * requests go to other replicas or new connections, and running requests are completed. The idle connections are
+   * closed, because a request on one of them would be lost if the service closed the connection at the same moment.
    */
   leave(pool: Pool): void {
     if (pool !== this.pool) return;
@@ -96,7 +96,7 @@ function createReplicas(urls: readonly string[], options: Pool.Options, withinMs
   const probe = async (): Promise<void> => {
     await Promise.any(replicas.map(probeReplica));
   };
-  // A single replica is not probed: no result could send a request elsewhere.
+  // A single replica is not probed at intervals, because no result could send a request elsewhere.
   const stopProbing =
     replicas.length > 1 ? repeat(() => Promise.allSettled(replicas.map(probeReplica)), probeEveryMs) : () => undefined;
   return {

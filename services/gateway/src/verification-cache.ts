@@ -35,8 +35,8 @@ export interface VerificationCache<Answer> {
    */
   renew(key: string, token: string): void;
   /**
-   * Asks, or joins a request about the same token that was sent less than `trustMs` ago. Rejects with the errors of
-   * `ask`, which are not kept.
+   * Returns the answer while it is trusted. Otherwise asks, or joins a request about the same token that was sent less
+   * than `trustMs` ago. Rejects with the errors of `ask`, which are not kept.
    */
   verify(key: string, token: string, traceparent?: string): Promise<Answer>;
 }

@@ -6,11 +6,11 @@ import { surfaceOf } from '@drydock/contracts/platform/breaking-changes';
 import { buildOpenApi } from '@drydock/contracts/platform/openapi';
 import { readCommandLine } from '@drydock/process';
 
-const { values } = readCommandLine('npm run openapi [-- --release]', { options: { release: { type: 'boolean' } } });
 /**
- * Writes the committed OpenAPI document anew, in Biome's format. With `--release` it also writes the parts of the API
- * that later versions must keep.
+ * This program writes the committed OpenAPI document anew, in Biome's format. With `--release` it also writes the parts
+ * of the API that later versions must keep.
  */
+const { values } = readCommandLine('npm run openapi [-- --release]', { options: { release: { type: 'boolean' } } });
 const document = buildOpenApi(endpoints);
 const write = (name: string, content: object): void => {
   const file = path.resolve(__dirname, '../../../docs', name);

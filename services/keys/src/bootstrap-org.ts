@@ -16,7 +16,10 @@ export interface Bootstrapped {
 
 export interface BootstrapRequest {
   name: string;
-  /** Whether an existing organisation gets another first key. Its owner may have lost every key. */
+  /**
+   * Whether an existing organisation gets another key with every permission. The organisation may have lost all its
+   * keys.
+   */
   newKey: boolean;
   now: Date;
 }
@@ -25,8 +28,8 @@ export interface BootstrapRequest {
 const operator = { keyId: null, mode: 'live' } as const;
 
 /**
- * Makes a root organisation with every permission, and its first key. If the organisation exists and `newKey` is false,
- * changes nothing and resolves with null.
+ * Makes a root organisation with every permission, and its first key. If the organisation exists, `newKey` gives it
+ * another key. Without `newKey` nothing is changed, and the result is null.
  */
 export const bootstrapOrg = (
   database: KeysDatabase,

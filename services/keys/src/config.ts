@@ -10,8 +10,8 @@ import {
 import { z } from 'zod';
 
 /**
- * `{"hosting":"<hex>"}`: the services whose audit entries are accepted, each with the secret that it signs with. A
- * service has several secrets while its secret is rotated.
+ * `{"hosting":"<hex>"}`: the services whose audit entries and events are accepted, each with the secret that signs its
+ * deliveries. A service has several secrets while its secret is rotated.
  */
 const auditSecretsSchema = z.record(z.string(), z.string().regex(secretsForm));
 

@@ -72,7 +72,8 @@ test.each(['accept.before_commit', 'accept.after_commit'])(
     const keys = () => api.rows('SELECT id FROM api_keys WHERE name = $1', [point]);
     expect(await keys()).toHaveLength(point === 'accept.after_commit' ? 1 : 0);
 
-    // The killed attempt holds its Idempotency-Key until its lease ends, so the test ends the lease.
+    // An attempt that was killed before its commit holds its Idempotency-Key until its lease ends, so the test ends the
+    // lease.
     await api.rows('UPDATE idempotency_records SET lease_expires_at = now()');
     const second = await startProcess();
     const answers = [await mintAt(second.url, point, body), await mintAt(second.url, point, body)];

@@ -5,7 +5,10 @@ import type { KeysDatabase } from './context/database.store';
 import { purgeEvents } from './webhooks/delivery.store';
 import { purgeWorkflows } from './workflows/workflow.store';
 
-/** The most rows that one statement removes. Removing an event also removes its deliveries. */
+/**
+ * The most events, workflows or idempotency records that one statement removes. The deliveries of an event are removed
+ * with it.
+ */
 const rowsAtOnce = 100;
 
 /** Retires expired keys and purges old rows. Safe in any number of processes at once. */

@@ -42,7 +42,7 @@ const tampered = ofArchive('backup_tampered', 'copy_tampered');
  * attempts are used up. Every other reason is final.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
-  // The archive is not the expected one, or its bytes are not those that Drydock wrote.
+  // The archive or its chain is not the expected one, or its bytes are not those that Drydock wrote.
   tampered,
   truncated: tampered,
   wrong_key: tampered,
@@ -71,7 +71,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
     alarms: nobody,
   },
   content_not_loaded: ofAll('backup_content_refused', nobody),
-  // The machine that does the work: its disk is full, a file cannot be read or written, or its staging folder is not
+  // The machine that does the work has a full disk, cannot read or write a file, or has a staging folder that is not
   // empty.
   no_space: ofAll('storage_full', ['site_backup', 'site_copy', 'database_backup']),
   source_unreadable: 'may_pass',

@@ -24,8 +24,8 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
    */
   attempt: number;
   /**
-   * Aborted when the lease is lost, the time is up or the process ends. The step must then stop at the next safe place
-   * and reject.
+   * Aborted when the lease is lost, the step's `timeoutSeconds` are over or the process ends. The step must then stop
+   * at the next safe place and reject.
    */
   signal: AbortSignal;
   /**
@@ -57,7 +57,9 @@ export interface StepLimits {
  */
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
-  /** Whether a run leaves this step out if the step was added to the code after the run had passed its position. */
+  /**
+   * Whether a run leaves this step out if the step was added to the code after the run had passed the step's position.
+   */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
   undo?: ((step: StepContext<unknown, unknown>, context: Context) => Promise<void>) | undefined;
@@ -69,8 +71,8 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
 /** Writes of the service in the transaction that ends a workflow, or that parks it for staff. */
 export interface EndHooks<Context, Tx, Input> {
   /**
-   * Called each time the workflow is parked for staff, also when a retry by staff fails. The input may not match the
-   * workflow's schema.
+   * Called each time the workflow is parked for staff, also when a retry by staff fails. The input is unchecked, so it
+   * can violate the workflow's schema.
    */
   parked?(tx: Tx, run: WorkflowRun<unknown>, context: Context): Promise<void>;
   succeeded?(tx: Tx, run: WorkflowRun<Input>, context: Context): Promise<void>;
@@ -115,8 +117,8 @@ interface StepEffects<Context, Tx, Input, Outputs, Name extends string, Output> 
    */
   undo?(step: StepContext<Input, Outputs & { readonly [N in Name]?: Output }>, context: Context): Promise<void>;
   /**
-   * Writes rows of the service that must change together with the checkpoint, in the same transaction. It must be
-   * short.
+   * Writes rows of the service that must change together with the checkpoint, in the same transaction. `commit` must be
+   * quick, because the transaction has locked the workflow's row.
    */
   commit?(tx: Tx, step: StepContext<Input, Outputs>, output: Output, context: Context): Promise<void>;
 }
@@ -139,8 +141,8 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
     Outputs & (Skip extends true ? { readonly [N in Name]?: Output } : { readonly [N in Name]: Output })
   >;
   /**
-   * Once every step before this point has succeeded, nothing is undone any more. A later failure is retried, and then
-   * waits for staff. If a step throws `conclude`, the workflow is undone even after this point.
+   * Once every step before this point has succeeded, nothing is undone any more. If a later step fails for good, the
+   * workflow waits for staff. If a step throws `conclude`, the workflow is undone even after this point.
    */
   pointOfNoReturn(): WorkflowBuilder<Context, Tx, Input, Outputs>;
   onEnd(hooks: EndHooks<Context, Tx, Input>): WorkflowBuilder<Context, Tx, Input, Outputs>;
@@ -205,7 +207,7 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
  */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 
-/** Throws for a name that cannot be part of a fault point, a span's name and a file's name. */
+/** Throws unless the name can be part of a fault point, of a span's name and of a file's name. */
 function checkName(name: string): void {
   if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`${name} must be lower case letters, digits and underscores`);
 }
@@ -255,7 +257,8 @@ export function logWith(log: Log, fields: object): Log {
 }
 
 /**
- * The name of a fault point, at which tests make a step fail: around its work, after its checkpoint or around its undo.
+ * The name of a fault point of a step: before or after its work, after its checkpoint, or before or after its undo.
+ * Tests let the step fail or the process die there.
  */
 export const stepPoint = (
   kind: string,

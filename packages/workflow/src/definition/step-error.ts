@@ -11,7 +11,7 @@ export interface WorkflowProblem {
 /** A permanent failure, which is never retried. */
 export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
-  /** Whether the target itself has reported the end; see {@link conclude}. */
+  /** Whether the failure comes from {@link conclude}. */
   readonly isConcluded: boolean;
   /** The name of the alarm with which the failure is logged to call staff. Undefined if staff are not needed. */
   readonly alarm: string | undefined;
@@ -56,8 +56,8 @@ export function fail(
 }
 
 /**
- * Fails the step as {@link fail} does, but the workflow ends even after the point of no return. The target itself has
- * reported a refusal or a failure, so staff need not investigate. Steps that can be undone are undone.
+ * Fails the step as {@link fail} does, but the workflow is undone and ends as failed even after the point of no return.
+ * It is for a refusal or a failure that the target itself has reported, so that staff need not investigate.
  */
 export const conclude = (
   code: ProblemCode,
@@ -67,13 +67,13 @@ export const conclude = (
 /**
  * Postpones the step: `throw retryLater({ seconds })`. The step runs again after that time, under a new fence, without
  * using up an attempt. A step may be postponed for 24 hours after its first start, and for 24 hours after each retry by
- * staff. A later postponement counts as a failed attempt.
+ * staff. For an undo the 24 hours begin with the undo of the workflow. A later postponement counts as a failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 
 /**
- * Thrown if the claim belongs to another worker, or if its lease could not be renewed in time. The worker must stop at
- * once.
+ * Thrown if the worker's claim is no longer valid, or if its lease could not be renewed in time. The worker must stop
+ * at once.
  */
 export class LeaseLost extends Error {
   constructor(workflowId: string) {
@@ -95,8 +95,7 @@ export const messageOf = (error: unknown): string =>
 
 /**
  * Whether a target has refused the workflow's fence because the target has seen a higher fence. Either another worker
- * has claimed the workflow meanwhile, or the database was restored to an earlier state. Drivers throw an error of this
- * form.
+ * has claimed the workflow meanwhile, or the database was restored to an earlier state.
  */
 export const isFenceRefused = (error: unknown): boolean =>
   error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

@@ -48,8 +48,8 @@ const keptJobs = { age: 86_400, count: 1_000 };
 const { age } = keptJobs;
 
 /**
- * Only one job in this many removes the finished jobs above `count`. In Postgres the removal reads all finished jobs of
- * the queue. If each job did it, all jobs would be a tenth slower.
+ * Every 50th job removes the finished jobs above `count`. In Postgres the removal reads all finished jobs of the queue.
+ * If each job did this, all jobs would be a tenth slower.
  */
 const jobsPerTrim = 50;
 
@@ -65,7 +65,7 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
   connectionTimeoutMillis: scaled(1_500),
 });
 
-/** How long Redis may take to answer, in milliseconds. It may be starting at the same time as this process. */
+/** How long Redis may take to answer, in milliseconds. Redis may be starting at the same time as this process. */
 const redisAnswerMs = 5_000;
 
 /**
@@ -236,8 +236,8 @@ export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
  * The two queues of a service. `interactive` is for short work that somebody waits for. It has separate slots, so that
- * long restores do not delay the restart of an application. The sweep uses `interactive` only for a workflow that has
- * not begun and is cancelled at its `start_by`, and `default` for all others.
+ * long restores do not delay the restart of an application. The sweep uses `interactive` for a workflow with a
+ * `start_by` that no worker has claimed yet, and `default` for all others.
  */
 export type QueueKind = 'default' | 'interactive';
 

@@ -13,7 +13,7 @@ export interface DueWorkflow {
 export interface DueQuery {
   kind: QueueKind;
   limit: number;
-  /** How long a job may take to be claimed before another is enqueued. */
+  /** Seconds after which a workflow that was enqueued and not claimed is enqueued again. */
   enqueueAgainSeconds: number;
   /** Whether the queue is empty. If it is, an enqueued workflow without a claim has probably lost its job. */
   queueEmpty: boolean;

@@ -29,7 +29,6 @@ export interface RelayOptions<Tx> {
   changed(workflowId: string): void;
 }
 
-/** The parts of one queue that the sweep uses. */
 export interface SweptQueue {
   kind: QueueKind;
   queue: JobQueue;
@@ -167,7 +166,7 @@ async function isolated(log: Log, part: string, work: () => Promise<void>): Prom
 }
 
 export interface SweepLoop {
-  /** Sweeps as soon as the running sweep is over. */
+  /** Sweeps at once, or as soon as the running sweep is over. */
   wake(): void;
   wakeIn(ms: number): void;
   stop(): Promise<void>;
@@ -187,7 +186,7 @@ export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoo
   };
   const turn = (): void => {
     clearTimeout(timer);
-    // A sweep belongs to no trace. A request may wake the sweep, but the due work belongs to other requests.
+    // A sweep belongs to no trace. A request may wake the sweep, but most of the due work belongs to other requests.
     running ??= context.with(ROOT_CONTEXT, once);
   };
   const wake = (): void => {

@@ -27,7 +27,7 @@ import { firstOrg } from './sweep.store';
 interface JobWorkerOptions extends QueueAddress {
   concurrency: number;
   handle(job: WorkflowJob): Promise<RunEnd>;
-  /** Called for each delivered job, because it shows that the queue works. */
+  /** Called for each delivered job, because a delivery shows that the queue works. */
   delivered(): void;
 }
 
@@ -130,7 +130,7 @@ const pauseMs = 500;
 
 /**
  * A pool that connects again until its database answers. BullMQ itself never recovers from a failed first connection,
- * and repeats later failures without a pause. Each failure is reported as an `error` event.
+ * and retries a later failure without a pause. Each failure is reported as an `error` event.
  */
 class RetryingPool extends Pool {
   private isRetrying = true;
@@ -140,7 +140,7 @@ class RetryingPool extends Pool {
     super({ ...config, options: '-c search_path=bullmq' });
   }
 
-  /** This pool as BullMQ's type of a pool. Only the overloads of `on` in pg's declarations differ from it. */
+  /** This pool as BullMQ's type of a pool. The two types differ only in the overloads of `on`. */
   forBullmq(): PgPool {
     return this as unknown as PgPool;
   }
@@ -215,7 +215,7 @@ export function openWorkerQueue(
     startWorker: (handle, refill) => {
       const delivered = (): void => {
         deliveredAtMs = performance.now();
-        // The sweep puts few jobs into the queue at a time, so the queue is refilled when one is taken. Several jobs
+        // The sweep puts few jobs into the queue at a time, so the queue is refilled when a job is taken. Several jobs
         // that are taken at the same time cause one refill.
         if (own.hasBacklog) refill();
         own.hasBacklog = false;

@@ -13,7 +13,7 @@ import { findUnfinished, startWorkflow, type WorkflowStart } from '../store/star
 export interface WorkflowContext<Tx> {
   database: Database<Tx>;
   pager: Pager;
-  /** Postgres' notifications about workflows, for requests that wait for one. */
+  /** Postgres' notifications about workflows, for requests that wait for a workflow. */
   listener: WorkflowListener;
   /** Enqueues a job for a new workflow. It must be called after the commit. */
   enqueue: Dispatcher['enqueue'];
@@ -43,7 +43,6 @@ export interface Asking {
   afterCommit(work: () => unknown): void;
 }
 
-/** The resource on which the workflow works. */
 export interface WorkTarget extends Pick<WorkflowStart, 'resourceKey' | 'subject'> {
   /** The path under which the audit log names the resource, such as `/v1/sites/…`. */
   path: string;
@@ -98,7 +97,10 @@ export async function acceptWorkflow<Tx, Input>(
   return workflowId;
 }
 
-/** Headers that tell the caller where to follow the work, and how soon to read it again. `path` is the resource's. */
+/**
+ * Headers that tell the caller where to follow the work, and after how many seconds to ask again. `path` is the path of
+ * the resource.
+ */
 export const followHeaders = (path: string, workflowId: string): Record<string, string> => ({
   location: `${path}/workflows/${workflowId}`,
   'retry-after': '1',
@@ -106,8 +108,8 @@ export const followHeaders = (path: string, workflowId: string): Record<string, 
 });
 
 /**
- * How long a request waits until a worker begins, in seconds (decisions.md 1). After that the work is cancelled without
- * any effect.
+ * How long the work of a request may wait for a worker, in seconds (decisions.md 1). After that the work is cancelled
+ * without any effect.
  */
 export const startWithinSeconds = 10;
 
@@ -140,9 +142,9 @@ export function assertAllowed(refusal: Refusal | null): void {
 }
 
 /**
- * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress. If it has no objection, no
- * query is needed, because {@link acceptWorkflow} itself refuses work in progress. If `refuse` objects, the real state
- * is read, because work in progress is reported before any other refusal.
+ * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress. If it returns null, no query
+ * is needed, because {@link acceptWorkflow} itself refuses work in progress. If it refuses, the real state is read and
+ * `refuse` is asked again, because work in progress is reported before any other refusal.
  */
 export async function assertAllowedOn(
   sql: Sql,

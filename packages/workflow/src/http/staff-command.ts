@@ -12,7 +12,6 @@ usage: command.js parked       lists the workflows that wait for staff, of all o
        command.js retry ID     has one go on at the step where it stopped
        command.js abandon ID   ends one as failed; its resource is unlocked as it is`;
 
-/** The most workflows that `parked` lists, oldest first. */
 const listedMax = 200;
 
 interface Parked extends WorkflowRow {

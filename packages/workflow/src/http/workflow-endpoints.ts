@@ -22,14 +22,14 @@ interface Subject {
 
 const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
 
-/** A type of resource with workflows. Each type has its own paths, and all share these handlers. */
+/** A type of resource with workflows. Each type has its own paths, and all types share these handlers. */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
   /** The path parameter that has the resource's id. */
   param: Name;
   /** The subject of the resource's workflows and events. Its type must have a path in `subjectPaths`. */
   subjectOf(id: string): Subject;
-  /** Throws the 404 of this type if the caller has no such resource. */
+  /** Throws the 404 of this type if the caller has no resource with this id. */
   assertThere(caller: Caller, id: string): Promise<unknown>;
 }
 
@@ -134,7 +134,7 @@ type DecideRequest<Name extends string> = AboutWorkflow<Name> & { afterCommit(wo
 interface Decision {
   action: string;
   apply(sql: Sql, workflow: WorkflowView): Promise<void>;
-  /** How long the answer waits for a worker to carry out the decision. With 0 it does not wait. */
+  /** The milliseconds that the answer waits for a worker to carry out the decision. With 0 it does not wait. */
   waitMs: number;
 }
 
@@ -185,7 +185,7 @@ const decideWorkflow = <Tx, Name extends string>(
   },
 });
 
-/** Makes a workflow continue with the step at which it stopped. */
+/** Makes a workflow continue where it stopped. */
 export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) =>
   decideWorkflow(parent, {
     action: 'workflow.retry',

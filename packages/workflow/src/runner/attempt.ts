@@ -127,7 +127,7 @@ function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
  * Logs the start of an attempt at a step or at its undo. The returned function logs how the attempt ended and how long
  * it took; `total_ms` counts from the step's first start.
  *
- * Repetitions are logged at debug, so that a log at info has each piece of work once: a step that waits for an agent
+ * Two kinds of repetition are logged at debug, so that they do not fill a log at info: a step that waits for an agent
  * runs every few seconds, and a schedule starts a routine workflow (`isRoutine`) every minute.
  */
 export function logAttempt<Context, Tx>(

@@ -38,7 +38,7 @@ export interface EngineOptions<Context, Tx> {
    * it runs at most twice as many.
    */
   concurrency: number;
-  /** The same for workflows that a request waits for. They have separate slots. Default 2. */
+  /** Like `concurrency`, for workflows that a request waits for, which have separate slots. Default 2. */
   interactiveConcurrency?: number;
   log: Log;
   /** Wakes a sweep when any process announces due work. Without a listener, this work waits for the next sweep. */
@@ -114,8 +114,8 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     }
   };
   /**
-   * Gives the slot of an ended run to a waiting job; see {@link Slots.next}. If no job gets it, the sweep is woken if a
-   * share had held an organisation back.
+   * Gives the slot of an ended run to a waiting job; see {@link Slots.next}. If no job gets the slot, the sweep is woken
+   * if an organisation had used its whole share, because that organisation may have due work that was not enqueued.
    */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;
@@ -167,13 +167,13 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       await parts?.loop.stop();
       await Promise.all(parts?.opened.map((own) => own.close()) ?? []);
       await Promise.all(following);
-      // The announcement makes another worker continue the workflows that were given back.
+      // The announcement makes another worker continue at once the workflows that were given back.
       await announceDue(database.sql()).catch(() => undefined);
     },
     checkQueue: async () => {
       const opened = parts?.opened ?? [];
-      // Each queue is asked for its length. A frozen queue does not answer in time, so this check fails long before the
-      // silence of the queue is noticed.
+      // Each queue is asked for its length. A frozen queue does not answer in time, so this check fails long before
+      // `unreadyAfterSeconds` have passed.
       await Promise.all(opened.map((own) => own.queue.waiting()));
       if (inHand === 0 && opened.some((own) => own.silentSeconds() >= unreadyAfterSeconds))
         throw new Error('the queue has delivered nothing for a while');

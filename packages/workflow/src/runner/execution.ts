@@ -23,8 +23,9 @@ interface HeldLease {
 
 /**
  * Renews the lease after each third of its duration until `release` is called. The lease is lost if Postgres says so,
- * or if it has run out while renewals failed. Its end is computed on the monotonic clock, from the moment before the
- * last successful renewal was sent. So this end is never later than the end that Postgres has recorded.
+ * or if it has run out while renewals failed. The end of the lease is computed on the monotonic clock, from the moment
+ * before the claim or the last successful renewal was sent. So the computed end is never later than the end that
+ * Postgres has recorded.
  */
 export function keepLease(
   sql: Sql,

@@ -59,8 +59,8 @@ export async function park<Context, Tx>(
 export const waitMaxSeconds = 24 * 3_600;
 
 /**
- * Whether the failure uses up no attempt, because Postgres, an agent or a storage cannot be reached and the outage is
- * still short.
+ * Whether the failure uses up no attempt: Postgres, an agent or a storage cannot be reached, and the outage is still
+ * short.
  */
 export const isOutOfReach = <Context, Tx>(
   { runner, claim }: Pick<Execution<Context, Tx>, 'runner' | 'claim'>,
@@ -150,11 +150,15 @@ export interface Outages {
  */
 const outageSecondsDefault = 900;
 
-/** The time without a failure after which an outage counts as over. A failing step is repeated every few seconds. */
+/**
+ * The time without a failure after which an outage counts as over. During an outage a step is tried again every few
+ * seconds, so a longer silence means that the outage is over.
+ */
 const passedAfterMs = 120_000;
 
 /**
- * Each worker keeps its own record. A worker that starts during an outage counts from the first failure that it sees.
+ * Each worker has its own record of outages. A worker that starts during an outage counts from the first failure that
+ * it sees.
  */
 export function createOutages(secondsMax = outageSecondsDefault): Outages {
   const met = new Map<string, { sinceMs: number; lastMs: number }>();

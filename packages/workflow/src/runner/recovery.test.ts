@@ -157,7 +157,7 @@ describe('recovery', () => {
       detail: 'It is taken back.',
       after: 'step_failed',
     });
-    // All attempts but the last have failed already, so the test need not wait for their pauses.
+    // The record is changed as if all attempts but the last had failed, so that the test need not wait for the pauses.
     await world.pool.query('UPDATE workflow SET end_failures = 4 WHERE id = $1', [workflowId]);
     await reaches(workflowId, 'needs_attention');
     isBroken = false;

@@ -149,7 +149,7 @@ function tellFailure(log: Log, step: string, { problem, error }: Extract<Attempt
 
 /**
  * Handles a step that has failed for good. Before the point of no return its workflow is undone. After that point the
- * workflow waits for staff, unless the target itself has reported the end.
+ * workflow waits for staff, unless the step has thrown `conclude`.
  */
 async function failStep<Context, Tx>(
   execution: Execution<Context, Tx>,

@@ -23,7 +23,7 @@ export interface StepRow {
   age_seconds: number;
 }
 
-/** The workflow and the fence of a claim. Every write of a worker presents both. */
+/** The workflow and the fence of a claim. Every write under a claim names both. */
 export interface ClaimKey {
   id: string;
   kind: string;
@@ -68,7 +68,7 @@ export interface ClaimLimits {
 export interface Release {
   /** Seconds until the workflow is due again. */
   afterSeconds: number;
-  /** The part that has failed, which uses up one of its attempts. Absent if nothing failed. */
+  /** The part that has failed, which uses up one of its attempts. Absent if no attempt is used up. */
   failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };
 }
 
@@ -101,7 +101,7 @@ export interface CancelledRow {
 }
 
 /**
- * The end of the handling of a job, for logs and traces. `ignored`: the job started nothing. `released`: the workflow
+ * How the handling of a job ended, for logs and traces. `ignored`: the job started nothing. `released`: the workflow
  * continues later. `left`: the claim was lost, or the process had to stop.
  */
 export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';

@@ -2,10 +2,10 @@ import type { Database } from '@drydock/service/database';
 
 /**
  * Raises the fences of later claims above all earlier ones. A database that was restored from a backup counts on from
- * an old number, but agents have seen higher fences since. They would refuse its claims, or take two claims with the
- * same fence for one. So each worker raises the counter to the milliseconds since 1970, which exceed every earlier
- * fence as long as fewer than 1,000 claims are made a second. Raising changes no existing claim and is allowed at any
- * time.
+ * an old number, but agents have seen higher fences since. The agents would refuse the claims of the restored database,
+ * or take two claims with the same fence for one. So each worker raises the counter to the milliseconds since 1970,
+ * which exceed every earlier fence as long as fewer than 1,000 claims are made a second. Raising changes no existing
+ * claim and is allowed at any time.
  */
 export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
   database.transaction(async (tx) => {
@@ -15,9 +15,9 @@ export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
     return database.sql(tx).query(raiseFencesSql);
   });
 
-// The counter is raised only if it is at least a second behind. If it were raised from a smaller distance, a claim at
+// The counter is raised only if it is more than a second behind. If it were raised from a smaller distance, a claim at
 // the same moment could already have counted past the new value. `setval` would then set the counter back below that
-// claim.
+// claim's fence.
 const raiseFencesSql = `
   SELECT setval('workflow_fence', now.ms) FROM workflow_fence,
     (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) now

@@ -14,9 +14,12 @@ export interface WorkflowListener {
   /** Calls `heard` at each change of the workflow until the returned function is called. */
   onChange(workflowId: string, heard: () => void): () => void;
   onDue(heard: () => void): () => void;
-  /** Calls `heard` at each message, and after each reconnect. */
+  /** Calls `heard` at each message, and each time the listener has connected. */
   onMessage(heard: () => void): () => void;
-  /** Whether this process is the reporter. Tries to take the reporter's lock, which only one listener can hold. */
+  /**
+   * Whether this process reports the number of unfinished workflows for all processes. Tries to take the reporter's
+   * lock, which only one listener can hold.
+   */
   isFirst(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -30,8 +33,8 @@ const firstSql = `SELECT pg_try_advisory_lock(hashtext('workflow_reporter')) AS 
 
 /**
  * Opens one connection for LISTEN. `connectionString` must lead to Postgres itself, not to a pooler in transaction
- * mode. The listener reconnects until it is closed. After each reconnect all callbacks run, because a message may have
- * been lost.
+ * mode. The listener reconnects until it is closed. Each time it has connected, all callbacks run, because a message
+ * may have been lost before.
  */
 export function createListener({ connectionString, log }: { connectionString: string; log: Log }): WorkflowListener {
   const heard = new EventEmitter().setMaxListeners(0);
@@ -99,7 +102,8 @@ export function createListener({ connectionString, log }: { connectionString: st
 const dueEvent = 'due';
 const messageEvent = 'message';
 /**
- * The name of the event for changes of a workflow. It is never `error`, for which an emitter without a listener throws.
+ * The name of the event for changes of a workflow. The prefix keeps an id that another process sent from being `error`:
+ * an emitter throws if nobody listens for `error`.
  */
 const changeEvent = (workflowId: string): string => `change:${workflowId}`;
 

@@ -3,8 +3,9 @@ import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
 /**
- * The days for which workflows are kept after their end. A workflow is kept for longer than a site's backup
- * (`retentionDaysMax`), so that the workflow that took a backup can always be found.
+ * The days for which workflows are kept after their end, except those that {@link forgetRuns} removes earlier. A
+ * workflow is kept for longer than a site's backup (`retentionDaysMax`), so that the workflow that took a backup can
+ * always be found.
  */
 const keptDays = 120;
 
@@ -18,7 +19,7 @@ const purgeSql = `
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED
   ) RETURNING id`;
 
-/** Removes some workflows that ended long ago; resolves with whether there may be more. */
+/** Removes at most `batchMax` workflows that ended long ago. Resolves with whether there may be more. */
 export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 export interface WorkflowPurge {
@@ -29,7 +30,7 @@ export interface WorkflowPurge {
 
 /**
  * Removes workflows that ended more than 120 days ago, with their steps. Every worker runs the purge. Workers do not
- * wait for each other, because a purge skips rows that another one has locked.
+ * wait for each other, because a purge skips rows that another purge has locked.
  */
 export function createWorkflowPurge(
   database: Pick<Database<never>, 'sql'>,
@@ -75,7 +76,7 @@ const oldRuns = (status: string, kept: string): string =>
   `(SELECT id FROM workflow WHERE subject_type IN ('platform', 'deploy_target') AND kind = $1 AND status = '${status}'
       AND finished_at < statement_timestamp() - interval '${kept}'
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED)`;
-// The statement has one part for each range of the index.
+// The index has a range for each status, so the statement has a part for each status.
 const forgetSql = `
   WITH went_well AS ${oldRuns('succeeded', '1 day')}, went_wrong AS ${oldRuns('failed', '30 days')}
   DELETE FROM workflow WHERE id IN (SELECT id FROM went_well UNION ALL SELECT id FROM went_wrong)`;

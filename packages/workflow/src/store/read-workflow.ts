@@ -87,7 +87,9 @@ export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id
     jsonb_path_query(step.output, '$.findings[*]') finding
     WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;
 
-/** The workflows that the caller may see. Workflows of another organisation, mode or subject count as not found. */
+/**
+ * The workflows that the caller may see. A workflow of another organisation, mode or subject is treated as not found.
+ */
 export interface WorkflowScope {
   orgId: string;
   mode: Mode;
@@ -100,7 +102,7 @@ export interface VersionedWorkflow {
   view: WorkflowView;
 }
 
-/** Reads a workflow; undefined if `scope` has none of this id. `workflowId` must be a UUID. */
+/** Reads a workflow. Undefined if no workflow in `scope` has this id. `workflowId` must be a UUID. */
 export async function readWorkflow(
   sql: Sql,
   workflowId: string,

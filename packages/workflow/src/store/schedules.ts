@@ -106,7 +106,7 @@ export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Pro
 interface DueSchedule {
   name: string;
   next_run_at: Date;
-  /** False in a row that was found because its recorded last run is in the future: a clock was wrong. */
+  /** False if the schedule was found by its last run, which is in the future because a clock was wrong. */
   by_clock: boolean;
 }
 
@@ -154,7 +154,7 @@ const pageSize = 100;
 // A last run in the future comes from a clock that was wrong and has been corrected since. The recorded next run is
 // then wrong too, perhaps by years.
 export const ranInFuture = `last_run_at > statement_timestamp() + interval '1 minute'`;
-// Each part of the condition has its own index, so that only due schedules are read.
+// Each half of the UNION uses an index of its own, so that only the schedules to run are read.
 const dueSql = `
   (SELECT name, next_run_at, true AS by_clock FROM workflow_schedule WHERE next_run_at <= statement_timestamp()
     AND (next_run_at, name) > ($1::timestamptz, $2)
@@ -167,7 +167,7 @@ const takeSql = `
 
 export type ScheduleInterval = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
 
-/** The first time after `now`. Several missed runs are replaced by a single run. */
+/** The first run after `now`. Several missed runs are replaced by a single run. */
 export function nextRunAt(interval: ScheduleInterval, now: Date): Date {
   if ('intervalSeconds' in interval) {
     const stepMs = interval.intervalSeconds * 1_000;

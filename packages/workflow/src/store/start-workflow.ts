@@ -23,7 +23,7 @@ const startSchema = z.object({
   input: z.json(),
   /** The time at which the workflow is cancelled with `start_by_passed` if no worker has claimed it. */
   startBy: z.date().optional(),
-  /** The key of the caller; null for workflows that a schedule has started. */
+  /** The key of the caller; null if no caller has asked for the workflow, for example if a schedule has started it. */
   actorKeyId: z.uuid().nullable(),
   requestId: z.string(),
   traceparent: z.string().optional(),

@@ -13,7 +13,6 @@ import { StepFailure } from '../definition/step-error';
 const tracer = trace.getTracer('@drydock/workflow');
 const traceparentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The trace context of a row's `traceparent`. Without a valid `traceparent`, the root context is returned. */
 function contextOfTraceparent(traceparent: string | null): Context {
   const [, traceId, spanId, flags] = traceparentForm.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
@@ -40,9 +39,9 @@ export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
   context.with(contextOfTraceparent(traceparent), work);
 
 /**
- * The parent of the spans for a row's work: the active span, if it belongs to the row's trace, and otherwise the row's
- * `traceparent`, because a job may carry another trace. A row without a trace uses the active span. Without an active
- * span, it begins a new trace.
+ * The parent of the spans for a row's work. If the active span belongs to the row's trace, it is the parent. Otherwise
+ * the parent is the row's `traceparent`, because a job may carry another trace. A row without a trace uses the active
+ * span, or begins a new trace if there is none.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);
@@ -159,7 +158,7 @@ export function beginCounting(kinds: readonly string[]): void {
   }
 }
 export const workflowStarted = (kind: string): void => started.add(1, { kind });
-/** Counts the end of a workflow. `seconds` is the time since its acceptance; absent if nothing was begun. */
+/** Counts the end of a workflow. `seconds` is the time since its acceptance; absent if no worker ever claimed it. */
 export function workflowFinished(kind: string, status: 'succeeded' | 'failed', seconds?: number): void {
   finished.add(1, { kind, status });
   if (seconds !== undefined) duration.record(seconds, { kind, status });

@@ -16,9 +16,9 @@ export interface WatchOptions {
 const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
- * Yields new versions of a workflow. Versions may be skipped, except for the last version. Ends after a version that
- * has succeeded or failed; a workflow that waits for staff may continue. The caller must have checked that the client
- * may see the workflow.
+ * Yields new versions of a workflow. Versions may be skipped, except for the last one. Ends when the workflow has
+ * succeeded or failed, or when `signal` is aborted, but not while the workflow waits for staff. The caller must have
+ * checked that the client may see the workflow.
  */
 export async function* watchWorkflow(
   sql: Sql,
@@ -46,13 +46,13 @@ export async function* watchWorkflow(
 
 export type StepWaited =
   | { state: 'succeeded'; output: unknown }
-  /** The step has failed, or the workflow does not run it unless staff retry the workflow. */
+  /** The step has failed or will not run, unless staff retry the workflow. */
   | { state: 'failed'; problem: Omit<WorkflowProblem, 'internal'> }
-  /** Nobody claimed the workflow by its `start_by`. It was cancelled without any effect. */
+  /** No worker claimed the workflow by its `start_by`, so it was cancelled without any effect. */
   | { state: 'cancelled' }
   /**
-   * The time was up before the outcome was known. `claimed` says whether a worker has the workflow, so that the step
-   * may still be done.
+   * The time was up before the outcome was known. `claimed` says whether a worker has ever claimed the workflow. In
+   * either case the step may still be done.
    */
   | { state: 'pending'; claimed: boolean };
 
@@ -65,8 +65,8 @@ export interface StepWaitOptions<Tx> {
 const stepPollMs = { listening: 1_000, alone: 50 };
 
 /**
- * Waits at most `timeoutMs` until a step of a workflow is done, or will not be done unless staff retry the workflow. It
- * must be called outside a transaction.
+ * Waits at most `timeoutMs` until a step of a workflow is done, or will not be done unless staff retry the workflow.
+ * Must be called outside a transaction, because the wait can cancel the workflow in a transaction of its own.
  */
 export async function waitForStep<Tx>(
   database: Database<Tx>,
@@ -101,7 +101,7 @@ interface WaitedRow {
   status: 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
   direction: 'forward' | 'undo' | 'abandon';
   claimed: boolean;
-  /** Milliseconds until `start_by`, by Postgres' clock. */
+  /** Milliseconds until `start_by`, by Postgres' clock; null without a `start_by`. */
   start_by_ms: number | null;
   error: Omit<WorkflowProblem, 'internal'> | null;
   step_status: 'pending' | 'running' | 'succeeded' | 'failed' | 'undone' | null;
@@ -135,9 +135,7 @@ export interface Pauses {
   close(): void;
 }
 
-/**
- * Makes pauses. With a listener, a change of the workflow ends a pause early. Without a listener, only `signal` does.
- */
+/** With a listener, a change of the workflow ends a pause early. Without a listener, only `signal` does. */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;
   let wake = (): void => {

@@ -76,7 +76,10 @@ const newWorkflow = {
   requestId: 'request',
 };
 
-/** Calls each statement that a worker makes. A statement about one step is called for step `a`. */
+/**
+ * Calls each statement that a worker makes on a workflow that it has claimed. A statement about one step is called for
+ * step `a`.
+ */
 const workersStatements = {
   renewLease: (sql, claim) => states.renewLease(sql, claim, 60),
   reportProgress: (sql, claim) => states.reportProgress(sql, claim, 50),

@@ -6,18 +6,21 @@ import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release }
 import { fenceRefused } from './telemetry';
 import { type Statement, stepIsIn, telling, toldColumns, workflowIsIn } from './workflow-transitions';
 
-// This file has all statements that write the state of a workflow; no other file has one.
+// All statements that write the status, direction or steps of a workflow are in this file.
 //
 // Each statement takes the states that it may change from the table in workflow-transitions.ts. So it changes nothing
-// in a row of another state (workflow-states.test.ts). Statements of a worker also name the fence of its claim.
+// in a row of another state (workflow-states.test.ts). A statement of a worker that has claimed the workflow also names
+// the fence of the claim.
 
-/** The condition that keeps a frozen worker from writing: $1 is the workflow, $2 the fence of the worker's claim. */
+/**
+ * The condition that keeps a worker from writing after it has lost its claim: $1 is the workflow, $2 the claim's fence.
+ */
 const claimedFor = (statement: Statement): string =>
   `workflow.id = $1::uuid AND workflow.fence = $2::bigint AND ${workflowIsIn(statement)}`;
 
 /**
- * Runs a statement that returns a row only while the claim is the workflow's latest. Throws {@link LeaseLost}
- * otherwise.
+ * Runs a statement that returns a row only while the claim is the workflow's latest. Throws {@link LeaseLost} if no row
+ * is returned.
  */
 async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: readonly unknown[] = []): Promise<void> {
   const rows = await sql.query(text, [claim.id, claim.fence, ...values]);
@@ -29,10 +32,16 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 /** The condition of the unique index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/** Seconds before the sweep may enqueue a new workflow, which the accepting process enqueues itself. */
+/**
+ * Seconds before the sweep may enqueue a workflow that was accepted, retried or abandoned. Meanwhile the process that
+ * has written the change can enqueue the workflow itself.
+ */
 const enqueueGraceSeconds = 0.3;
 
-/** Inserts an accepted workflow and its audit entry. False if another workflow has locked the resource. */
+/**
+ * Inserts an accepted workflow with its steps, and its audit entry if `row` has one. False if another workflow has
+ * locked the resource.
+ */
 export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
   const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } =
     row;
@@ -79,7 +88,7 @@ const insertSql = (audited: string): string => `
  * Claims a due workflow without a live lease, in one statement. The workflow gets a new fence and a lease by Postgres'
  * clock. The start of the step to run is written too, so that an attempt is counted before its work. Undefined if the
  * workflow cannot be claimed: it is unknown, has finished, waits for staff, is not due, has a lease, has passed its
- * `start_by`, or belongs to another organisation than the job says.
+ * `start_by` without a claim, or belongs to another organisation than the job says.
  *
  * The commit is never asynchronous, because a fence that a crash of Postgres loses could be given out twice.
  */
@@ -99,8 +108,8 @@ export async function claimWorkflow(
   return claim;
 }
 
-// due_at is rounded to milliseconds, so one millisecond is tolerated. A row without steps gets the steps of its kind,
-// of which the first one runs. A lease that was not given back belonged to a worker that died.
+// due_at is rounded to milliseconds, so one millisecond is tolerated. An expired lease that was not given back counts
+// as a crash of its worker. A row without steps gets the steps of its kind, and the first step begins.
 const claimSql = `
   WITH claimed AS (
     UPDATE workflow SET status = 'running', fence = nextval('workflow_fence'),
@@ -149,8 +158,8 @@ const renewSql = `
   WHERE ${claimedFor('renewLease')} RETURNING id`;
 
 /**
- * Writes the progress. The commit is asynchronous, because progress that a crash of Postgres loses does no harm. If no
- * row matches, the claim is lost, which the next renewal of the lease reports.
+ * Writes the progress. The commit is asynchronous, because progress that a crash of Postgres loses does no harm. After
+ * the loss of the claim nothing is written, and the next renewal of the lease reports the loss.
  */
 export const reportProgress = (sql: Sql, claim: ClaimKey, percent: number): Promise<unknown> =>
   sql.query(progressSql, [claim.id, claim.fence, percent]);
@@ -162,8 +171,8 @@ const progressSql = `
 
 /**
  * Replaces the recorded list of steps with the present code's. `recorded` has each step's attempts before this claim,
- * because the claim may have begun a step of the older list. A step that has succeeded stays as it is, and no step is
- * left running.
+ * because the claim may have begun a step of the older list. A step that has succeeded keeps its status and output, and
+ * no step is left running.
  */
 export const relistSteps = (
   sql: Sql,
@@ -296,7 +305,8 @@ const failSql = `
   SELECT id FROM ended`;
 
 /**
- * Parks a workflow for staff. Its resource stays locked until they decide. `step` is the step that could not continue.
+ * Parks a workflow for staff. Its resource stays locked until they decide. `step` is the step that could not continue;
+ * null if the failure is not in a step.
  */
 export const parkWorkflow = (
   sql: Sql,
@@ -333,15 +343,16 @@ function errorValues({ internal, ...told }: WorkflowProblem): [string, string | 
 
 /**
  * Retries a workflow that waits for staff. It continues where it stopped, in the same direction, with all its attempts
- * again. The caller may enqueue it; otherwise the sweep does. Throws `workflow_not_waiting`, even if a member of staff
- * has just decided.
+ * again. The caller may enqueue the workflow; otherwise the sweep does. Throws `workflow_not_waiting` if the workflow
+ * does not wait for staff, for example because another member of staff has just decided.
  */
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 
 /**
- * Abandons a workflow that waits for staff. A worker ends it as failed with `abandoned`, in the transaction of its
- * `onEnd.failed`, which unlocks the resource as it is. The caller may enqueue it; otherwise the sweep does. `detail`
- * describes the resource and replaces the advice of the problem code. Throws as {@link retryWorkflow} does.
+ * Abandons a workflow that waits for staff. A worker then ends the workflow as failed with `abandoned` and calls
+ * `onEnd.failed` in the same transaction. The end unlocks the resource, which stays as it is. The caller may enqueue
+ * the workflow; otherwise the sweep does. `detail` describes the resource and replaces the advice of the problem code.
+ * Throws as {@link retryWorkflow} does.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);

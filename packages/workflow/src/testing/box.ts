@@ -4,7 +4,8 @@ import path from 'node:path';
 
 /**
  * A folder that contains one text. A box changes like a site: the new text is staged beside the old text, a rename
- * switches to the new text, and the old text is kept. A box refuses old fences and has a ledger.
+ * switches to the new text, and the old text is kept until `retire`. A box refuses old fences and writes each call to a
+ * ledger.
  */
 export interface Box {
   stage(text: string, by: Caller): void;
@@ -22,7 +23,7 @@ interface Caller {
 
 export const ledgerFile = (boxes: string): string => path.join(boxes, 'ledger.ndjson');
 export const currentText = (boxes: string, id: string): string => readFileSync(path.join(boxes, id, 'current'), 'utf8');
-/** The names of the files that are there although they must be gone after a run has ended. */
+/** The names of the files that a run uses and that still exist. A run that has ended must leave none of them. */
 export const leftovers = (boxes: string, id: string): string[] =>
   ['staged', 'previous'].filter((name) => existsSync(path.join(boxes, id, name)));
 

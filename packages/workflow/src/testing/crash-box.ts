@@ -7,7 +7,7 @@ import type { World } from './world';
 
 /**
  * Runs the crash cases of `refill_box`. At the end a box must contain OLD or NEW, and no leftovers unless its workflow
- * waits for staff. The hooks must have written their rows once.
+ * waits for staff. The end of a workflow must be recorded once, or not at all while the workflow waits for staff.
  */
 export const crashBox = (world: World, options: CrashOptions): Promise<CrashReport> =>
   crashEveryStep(

@@ -53,7 +53,7 @@ export const boxTables = `
   CREATE TABLE box_swap (workflow_id uuid PRIMARY KEY);
   CREATE TABLE box_end (workflow_id uuid PRIMARY KEY, status text NOT NULL);`;
 
-/** Makes workflows for tests. Their steps use variables of the test, and their hooks write nothing. */
+/** Makes workflows for tests whose steps and hooks need no context. */
 export const workflow = workflowsFor<unknown, unknown>();
 
 /** A workflow of one slow step, which stops at once when its signal is aborted. With `poison` it kills its process. */

@@ -34,7 +34,7 @@ export interface World {
   status(workflowId: string): Promise<string | undefined>;
   engine(definitions: readonly Definition[], more?: Partial<EngineOptions<BoxContext, PoolClient>>): Engine;
   dispatcher(): Dispatcher;
-  /** Starts a worker process. If it is killed, its leases end with it. */
+  /** Starts a worker process. If it is killed, all leases of this world end, also those of other workers. */
   spawnWorker(environment?: Record<string, string>): ChildProcess;
   /** The access to the leases of this world, for a test that freezes a worker. */
   leases: Leases;
@@ -60,8 +60,8 @@ const leaseSeconds = 15;
 export const sweepMs = 200;
 
 /**
- * Opens a database with the engine's tables, a queue, and a folder for boxes. Everything that is started in it is
- * stopped with it.
+ * Opens a database with the engine's tables, a queue, and a folder for boxes. Closing the world stops everything that
+ * was started in it.
  */
 export async function openWorld(backend: QueueBackend): Promise<World> {
   const [postgres, queue] = await Promise.all([

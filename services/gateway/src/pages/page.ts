@@ -6,7 +6,7 @@ export interface Page {
   status: number;
   contentType: 'application/json' | 'image/svg+xml' | `text/${'html' | 'css' | 'javascript'}; charset=utf-8`;
   text: string | Buffer;
-  /** The Content-Security-Policy; without one, `strictPolicy`. */
+  /** The Content-Security-Policy. Without one the page is sent with `strictPolicy` (app.ts). */
   contentPolicy?: string;
   location?: string;
   /** The compressed forms of a page that is the same for everybody. */

@@ -31,7 +31,10 @@ export interface KeyRights {
   allowedByEach: string[][];
 }
 
-/** The limits of a key besides its scopes. A new key inherits the limits of the key that mints it. */
+/**
+ * The limits of a key besides its scopes. A minted key inherits the limits of the key that mints it. {@link
+ * limitsOfRotation} gives the limits after a rotation.
+ */
 export type KeyLimits = Pick<ApiKeyRecord, 'expiresAt' | 'allowedIps'>;
 
 /**
@@ -97,7 +100,7 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
 
 /**
  * Refuses a rotation if the caller lacks a right of the key, because the new token would give the caller that right.
- * The rule also keeps a weak key from revoking a strong key.
+ * {@link refuseRevocation} uses the same rule, so that a weak key cannot revoke a strong key.
  */
 export function refuseRotation(rights: readonly string[], held: readonly string[]): Problem | null {
   const errors = rights
@@ -159,7 +162,8 @@ export interface ChangeWorld {
 
 /**
  * The reason why a key may not be changed, or null. A change adds no scope to a key. A key cannot lift its own limits,
- * and a key with limits cannot lift the limits of another key.
+ * and a key with limits cannot lift the limits of another key. A key without limits must hold all rights of the key
+ * whose limits it lifts.
  */
 export function refuseChange({ old, isCaller, held, callerLimits }: ChangeWorld, change: KeyChange): Problem | null {
   const scopes = change.scopes ?? [];

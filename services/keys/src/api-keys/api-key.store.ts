@@ -110,7 +110,7 @@ export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Pr
 
 /**
  * Locks the row of the key that {@link findApiKey} would find, until the transaction ends. Nobody can revoke the key
- * while it is replaced or changed.
+ * while the caller replaces or changes it.
  */
 export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<(ApiKeyRecord & KeyRights) | null> {
   const [row] = await tx.$queryRaw<Array<ApiKeyRecord & KeyRights>>`
@@ -214,8 +214,8 @@ export interface KeyUse {
 
 /**
  * Records the last use of keys and their new hashes. Skips a use without a new hash if a use of the minute before is on
- * record. Skips a locked key, because a later use will be recorded. One statement writes the use and the hash. So a key
- * whose last use on record is later than a change of the pepper has a new hash.
+ * record. Skips a locked key rather than wait for it. One statement writes the use and the hash. So a key whose last
+ * use on record is later than a change of the pepper has a new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];

@@ -52,7 +52,10 @@ export const updateApiKey = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof updateApiKeyEndpoint, Tx, void>;
 
-/** Undefined if the expiry does not change. Throws `invalid_request` for a time in the past. */
+/**
+ * Undefined if the expiry does not change, and null if the key shall not expire. Throws `invalid_request` for a time in
+ * the past.
+ */
 function readExpiry(given: string | null | undefined, now: Date): Date | null | undefined {
   if (given === undefined || given === null) return given;
   const end = new Date(given);

@@ -37,7 +37,7 @@ async function holdAtGateways(send: () => Promise<ServiceAnswer>, isGone: () => 
     isAnswered = true;
   });
   await until(() => wasGone !== undefined);
-  // An answer that did not wait for the gateways would have come by now.
+  // These reads take longer than an answer that does not wait for the gateways.
   for (let look = 0; look < 10; look += 1) await isGone();
   return { wasGone, isAnswered, open, answered };
 }

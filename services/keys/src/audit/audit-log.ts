@@ -49,7 +49,8 @@ export const listAuditLog = ({ pager, database }: HandlerContext) =>
 
 /**
  * Receives the audit entries and the workflow events that the other services deliver. Each service signs with its own
- * secret and may write only its own entries. `eventsArrived` is called after each commit of events.
+ * secret and may deliver only under its own name. `eventsArrived` is called after each commit of workflow events.
+ * Events that come from audit entries wait for the sequencer's next search.
  */
 export function takeDeliveries(
   database: KeysDatabase,

@@ -40,8 +40,8 @@ export async function recordAudit(
 }
 
 /**
- * Stores the entries that a service delivered. An entry that exists already stays as it is. An entry of a change
- * without a workflow also becomes an event; workflows deliver their own events.
+ * Stores the entries that a service delivered. An entry that exists already stays as it is. An entry without a workflow
+ * also becomes an event, if there is a type of event for its action. Workflows deliver their own events.
  */
 export async function storeDelivery(
   tx: Tx,
@@ -76,8 +76,8 @@ export interface AuditScope {
 }
 
 /**
- * Lists entries, newest first, beginning after the entry `after`. Takes at most one page of entries from each
- * organisation, however long its log is.
+ * Lists entries, newest first, beginning after the entry `after`. Reads at most one page of entries from each
+ * organisation, however long the organisation's log is.
  */
 export function listAudit(
   tx: Reader,
@@ -109,7 +109,8 @@ export function listAudit(
 }
 
 /**
- * The largest difference between an entry's time and the time in its id. The two may come from the clocks of different
- * machines. A query by time reads only ids within this distance, because the log is indexed by id and grows for ever.
+ * The largest difference between an entry's time and the time in its id, in milliseconds. The two times may come from
+ * the clocks of different machines. A query by time reads only ids within this distance, because the log is indexed by
+ * id and grows for ever.
  */
 const clockSlackMs = 3_600_000;

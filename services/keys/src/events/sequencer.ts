@@ -15,16 +15,16 @@ export interface Sequencer extends EventNumbers {
 /** The shortest pause between two searches for new events, however often `ring` is called. */
 const lookMsLeast = 100;
 /**
- * The longest pause while events arrive or a stream waits. One round may not number all events that have arrived, and
- * another process may have numbered those for which a stream waits.
+ * The longest pause while events arrive or a stream waits. One round numbers at most `batchMax` events, so more may be
+ * left. The events for which a stream waits may also be numbered by another process, which does not wake this process.
  */
 const busyMs = 1_000;
 /** The longest pause otherwise. */
 const restMs = 5_000;
 
 /**
- * Gives new events their sequence numbers. Every process runs a sequencer; a lock in the database lets only one
- * sequencer work at a time. Each sequencer also learns the numbers that other processes have given.
+ * Gives new events their sequence numbers. Every process of the API runs a sequencer; a lock in the database lets only
+ * one sequencer work at a time. Each sequencer also learns the numbers that other processes have given.
  */
 export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
   let latest = 0n;
@@ -77,8 +77,8 @@ export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
 /**
  * Gives new events their sequence numbers, creates the webhook deliveries for them, and updates the list of workflows.
  * Resolves with the last number (`last`) and with whether there were new events. Only one process at a time gives
- * numbers. It holds the lock until its numbers are visible, so that a reader who sees a number can see all smaller
- * numbers.
+ * numbers. That process holds the lock until its numbers are visible, so that a reader who sees a number can see all
+ * smaller numbers.
  */
 export async function sequenceEvents(database: KeysDatabase): Promise<{ hadArrivals: boolean; last: bigint }> {
   const [state] = await database.sql().query<{ has_arrivals: boolean; latest: string }>(stateSql);
@@ -98,7 +98,7 @@ const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_ar
 
 const batchMax = 1_000;
 
-// The second IS NULL skips rows that another process has numbered between this statement's snapshot and its lock.
+// The second `seq IS NULL` skips rows that another process has numbered between this statement's snapshot and its lock.
 const sequenceSql = `
   WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended('event_seq', 0)) AS is_ours),
   arrived AS MATERIALIZED (SELECT id FROM events WHERE seq IS NULL AND (SELECT is_ours FROM turn) ORDER BY arrival

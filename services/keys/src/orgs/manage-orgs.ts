@@ -93,8 +93,8 @@ export const updateOrg = (context: HandlerContext) =>
       const { above, org } = locked;
       await assertMatch(() => viewOrg(org));
       const { name, permissions } = body;
-      // A key of this organisation may only take permissions from it. A key of an organisation above may also give
-      // permissions.
+      // A key of the organisation itself may only take permissions from the organisation. A key of an organisation
+      // above may also give permissions.
       const bound = allowedOf(org.id === caller.orgId ? [...above, org] : above);
       const refusal =
         permissions === undefined

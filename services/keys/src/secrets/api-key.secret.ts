@@ -18,8 +18,8 @@ const secretLength = 43;
 const fairBytes = 248;
 
 /**
- * The inputs of a derived secret. The same three inputs always give the same secret, and no two secrets in the database
- * share all three inputs.
+ * The inputs of a derived secret, beside the service's secret. The same three inputs always give the same secret, and
+ * no two secrets in the database share all three inputs.
  */
 export interface SecretOrigin {
   callerKeyId: string;
@@ -51,7 +51,8 @@ export interface KeySecrets {
    */
   matches(secret: string, stored: HashedSecret | null): boolean;
   /**
-   * A new hash for a matching secret whose hash was made with an older pepper. Null if the pepper is the current one.
+   * A new hash for a matching secret whose hash was made with an older pepper. Null if it was made with the current
+   * pepper.
    */
   renew(secret: string, stored: HashedSecret): HashedSecret | null;
   /** The name of the service's secret from which new secrets are derived. */
@@ -127,5 +128,5 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
   };
 }
 
-/** The Idempotency-Key is hashed because HKDF's info holds at most 1024 bytes. */
+/** Hashes the inputs of a derived secret, because HKDF in Node accepts at most 1,024 bytes of info. */
 const hashOf = (info: string): Buffer => createHmac('sha256', 'minted-secret').update(info).digest();

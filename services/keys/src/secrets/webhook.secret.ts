@@ -2,8 +2,8 @@ import { deriveKey, nameOfSecret, secretNamed, secretsIn } from '@drydock/servic
 import { Webhook } from 'standardwebhooks';
 
 /**
- * The secrets of webhooks, in the form of https://www.standardwebhooks.com. They are derived from the webhook's id and
- * generation, so that no row contains them.
+ * The secrets of webhooks, in the form of https://www.standardwebhooks.com. They are derived from the service's secret
+ * with the webhook's id and generation, so that no row contains them.
  */
 export interface WebhookSecrets {
   /** A secret: `whsec_` and 32 bytes as base64. */
@@ -16,9 +16,9 @@ export interface WebhookSecrets {
   /** The name of the service's secret from which new secrets are derived. */
   madeWith: string;
   /**
-   * The headers of a signed message. The secret of the generation signs. While the previous generation is valid, its
-   * secret signs too. During a rotation of the service's own secret, each generation has several secrets. All of them
-   * sign, because the receiver may have any of them.
+   * The headers of a signed message. The secret of the webhook's generation signs. While the previous generation is
+   * valid, its secret signs too. During a rotation of the service's own secret, each generation has several secrets.
+   * All of them sign, because the receiver may have any of them.
    */
   sign(
     message: { id: string; at: Date; body: string },

@@ -7,7 +7,8 @@ import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../context/database.store';
 
 // The pending deliveries of one resource to one webhook form a queue. Only the oldest has a due time; the others wait
-// at 'infinity'. A transaction locks the webhook's row before it adds to a queue or removes from it. Otherwise a
+// at 'infinity'. The exceptions are a replayed delivery, which is due at once, and a webhook that is switched off,
+// whose deliveries all wait. A transaction locks the webhook's row before it adds a delivery or ends one. Otherwise a
 // delivery that is added while the delivery before it ends would wait for ever.
 
 /** Adds the webhook deliveries of events that have just been numbered. */
@@ -67,7 +68,7 @@ export interface ClaimLimits {
   mostOfOrg: number;
   /** The number of deliveries that this process is sending now, by organisation. */
   sending: Readonly<Record<string, number>>;
-  /** The seconds after which another process may claim the delivery, because this one has not written a result. */
+  /** The seconds after which another process may claim the delivery, if this process has not written a result. */
   leaseSeconds: number;
   /** The organisation that was served last. Organisations with greater ids come next. */
   afterOrg: string;
@@ -125,7 +126,7 @@ export interface Outcome {
   status: number | null;
   /** Null when the receiver accepted the delivery. */
   error: string | null;
-  /** Whether the receiver has answered that it is gone permanently (410). */
+  /** Whether the receiver has answered 410 Gone. */
   isGone: boolean;
 }
 
@@ -136,13 +137,13 @@ export interface Settlement extends Outcome {
 
 const failingDays = 5;
 
-/** The result of one attempt. `attempts` is the number of the attempt. */
+/** The result of an attempt at one delivery. `attempts` is the number of the attempt. */
 export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
 
 /**
- * Writes the results of attempts of one webhook. Where a delivery has ended, the next delivery of its resource becomes
- * due. A delivery that another process has claimed meanwhile is left as it is. Resolves with the reason if a result
- * switched the webhook off, otherwise with null.
+ * Writes the results of attempts of one webhook. If a delivery has ended and the webhook is on, the next delivery of
+ * its resource becomes due. A delivery that another process has claimed meanwhile is left as it is. Resolves with the
+ * reason if a result switched the webhook off, otherwise with null.
  */
 export const settleDeliveries = (
   database: KeysDatabase,
@@ -190,7 +191,8 @@ interface SettledRow {
 
 const lockSql = 'SELECT disabled_at IS NOT NULL AS is_off FROM webhooks WHERE id = $1::uuid FOR NO KEY UPDATE';
 
-// If the webhook was switched off during the attempt ($2), the delivery waits with the webhook's other deliveries.
+// If the webhook was switched off during the attempt ($2), a refused delivery waits with the webhook's other
+// deliveries.
 const settleSql = `
   UPDATE webhook_deliveries SET last_status = ended.status, last_error = ended.error,
     status = CASE WHEN error IS NULL THEN 'delivered' WHEN "retrySeconds" IS NULL THEN 'failed' ELSE 'pending'
@@ -258,7 +260,7 @@ export const listDeliveries = (
   );
 
 /**
- * Sends a delivery again now, whatever its status, with a new series of attempts. Null if the webhook has no such
+ * Makes a delivery due now, whatever its status, with a new series of attempts. Null if the webhook has no such
  * delivery. The caller has locked the webhook's row.
  */
 export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: string): Promise<DeliveryRow | null> {
@@ -272,8 +274,8 @@ export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: st
 }
 
 /**
- * Removes events that are too old, with their deliveries. A delivery that waited behind a removed delivery becomes due.
- * Resolves with the number of events, at most `max`.
+ * Removes events that are too old, with their deliveries. A delivery that waited behind a removed delivery becomes due,
+ * unless the webhook is off. Resolves with the number of events, at most `max`.
  */
 export const purgeEvents = (database: KeysDatabase, max: number): Promise<number> =>
   database.transaction(async (tx) => {

@@ -30,7 +30,7 @@ interface Received {
   event: Event;
 }
 
-/** Starts a customer's receiver. `answer` returns the status, or takes over the response. */
+/** Starts a customer's receiver. `answer` returns the status of the answer, or the name of a way to misbehave. */
 async function startReceiver() {
   const received: Received[] = [];
   const receiver = {
@@ -62,7 +62,7 @@ async function startReceiver() {
     };
     received.push(message);
     const status = await receiver.answer(message);
-    // The headers are sent one by one and never end.
+    // With 'drip' the headers are sent one by one and never end.
     if (status === 'drip') return dripInto(response);
     if (status === 'other protocol')
       return void response.socket?.end('HTTP/1.1 101 Other\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
