@@ -132,7 +132,7 @@ export const usualTaskSeconds: TaskSeconds = {
 export const fasterTasks = (speed: number): TaskSeconds =>
   Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));
 
-/** Ends a task. Its effect comes only now, and only if the task succeeds. */
+/** Ends a task. Applies its effect if the task has succeeded. */
 function endTask(state: ProxmoxState, task: Task): void {
   task.isOver = true;
   const vm = state.vms.find(({ vmid }) => vmid === task.vmid);

@@ -24,8 +24,8 @@ export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
 }
 
 /**
- * Decodes rows of `columns` values each, which is at least 1. The rows that end in the same piece of the content are
- * one batch. The values share the memory of the pieces.
+ * Decodes rows of `columns` values each. `columns` is at least 1. The rows that end in the same piece of the content
+ * are one batch. The values share the memory of the pieces.
  */
 export async function* decodeRows(content: AsyncIterable<Buffer>, columns: number): AsyncGenerator<RawRow[]> {
   let pieces: Buffer[] = [];

@@ -35,11 +35,11 @@ export type ComputeReason =
   | 'protected'
   /** Final: the driver does not support the change. */
   | 'unsupported'
-  /** Final: the provider answered about another machine or action. */
+  /** Final: the provider answered about another machine or action, or the machine to delete is another server's. */
   | 'foreign'
-  /** Final: the provider refuses Drydock's credential (401, 403). Staff are paged. */
+  /** Final: the provider refuses Drydock's credential (401, 403). A workflow step that is refused pages staff. */
   | 'credentials_refused'
-  /** Final: any other refusal, for example of a malformed request. Staff are paged. */
+  /** Final: any other refusal, for example of a malformed request. A workflow step that is refused pages staff. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
@@ -47,7 +47,7 @@ export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'r
 /** A machine as its provider describes it. Facts that the provider does not state are null or empty. */
 export interface Machine {
   id: string;
-  /** The name that was ordered, which is Drydock's id of the server. */
+  /** The machine's name at the provider. A machine that Drydock ordered has its server's id as its name. */
   name: string;
   /** The status in the provider's own words, for staff. */
   vendorStatus: string;
@@ -164,8 +164,7 @@ export type Change = { reference: string } & (
 );
 
 /**
- * The state that `prepare` saw, in the driver's own format. A step stores it as its output and gives it to the driver
- * again.
+ * The state that `prepare` saw, in the driver's own format. The caller stores it and passes it to `send` and `find`.
  */
 export type Checkpoint = string;
 

@@ -94,7 +94,7 @@ async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Pa
   if (count !== 1) throw new Error(`server ${serverId} cannot become ${to}`);
 }
 
-/** The fields that are taken from the provider unchanged. */
+/** The fields that a machine determines. A machine that the provider shows has not vanished. */
 const observed = ({ vendorStatus, powerState, addresses, spec }: Machine) => ({
   vendorStatus,
   powerState,
