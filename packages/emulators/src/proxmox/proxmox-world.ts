@@ -58,7 +58,7 @@ const taskSchema = z.strictObject({
   isOver: z.boolean(),
   /** The result of the task: `OK` or an error. */
   exitstatus: z.string(),
-  /** The VM that the task changes. The fields below are the task's arguments. */
+  /** The VM that the task changes. `snapname` and `starts` are the other arguments of the task. */
   vmid: z.int(),
   snapname: z.string().nullable(),
   starts: z.boolean(),

@@ -64,7 +64,7 @@ export class Moment {
     );
   }
 
-  /** Returns the stored columns of each table. */
+  /** Returns the columns of each table, without generated columns. */
   async columns(): Promise<Map<string, Column[]>> {
     const tables = new Map<string, Column[]>();
     for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) =>

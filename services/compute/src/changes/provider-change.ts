@@ -28,7 +28,7 @@ export interface Sending {
 }
 
 /**
- * Has a change accepted at most once in the life of the workflow, even if workers die, and resolves with what the
+ * Sends a change so that the provider accepts it at most once per workflow, even if workers die. Resolves with what the
  * provider has accepted. A note is committed before the call, and a definite refusal removes it. A step that finds a
  * note searches for the change at the provider. If the search finds nothing, only a provider that recognises a repeated
  * change (`recognisesRepeats`) gets the change again. If nothing is found for `lostAnswerSeconds`, the workflow fails.
@@ -112,9 +112,9 @@ const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
 };
 
 /**
- * Reads the provider's action once. Returns if the action has succeeded, or if the change needs no action (`actionId` is
- * null). While the action runs, the thrown error makes the engine repeat the step later, so that no worker waits. If
- * the action has failed, the workflow ends with the code that the customer sees.
+ * Reads the provider's action once. Returns if the action has succeeded, or if `actionId` is null. While the action
+ * runs, the thrown error makes the engine repeat the step later, so that no worker waits. If the action has failed, the
+ * workflow ends with the code that the customer sees.
  */
 export async function followChange(
   step: Step,
@@ -159,8 +159,8 @@ export async function observeMachine(step: Step, driver: ComputeDriver, machineI
 type Deletion = Extract<Change, { kind: 'delete' | 'delete_snapshot' }>;
 
 /**
- * Seconds until a deletion that has not ended is tried again. The pause is long because no customer waits for these
- * deletions, and each read counts against the rate limit of the account.
+ * Seconds until a deletion that has not ended is tried again. The pause is not shorter, because no customer waits for
+ * these deletions and each read counts against the rate limit of the account.
  */
 const cleanUpSeconds = 3;
 export const retryCleanUp = (): Error => retryLater({ seconds: cleanUpSeconds });

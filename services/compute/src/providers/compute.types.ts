@@ -124,8 +124,8 @@ export interface MachineOrder {
 interface PowerCut {
   isForced: boolean;
   /**
-   * Seconds that a guest has to shut down after it was asked. If a provider does not wait for the guest, its action
-   * ends at once, and the workflow watches the machine itself.
+   * Seconds that a guest has to shut down after it was asked. If a provider does not wait for the guest, the action
+   * ends at once, and the workflow watches the machine.
    */
   guestSeconds: number;
 }

@@ -237,7 +237,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: machineId };
     await world.driver.send(deletion, await world.driver.prepare(deletion));
     await until(() => readdirSync(faults).length === 0, { timeoutMs: 60_000 });
-    // No workflow waits for the job here. Only `listMachines`, which the reconciliation calls regularly, starts the work
+    // No workflow waits for the job here. `listMachines`, which the reconciliation calls regularly, starts the work
     // again. Each call starts a process for the job, so calls in quick succession would slow down the process that does
     // the work.
     await until(
