@@ -240,8 +240,8 @@ export function openWorld(
 }
 
 /**
- * Finds the account's VM on a node. As in a real cluster, a node does not know the VMs of other nodes. @throws Refusal
- * 500, 403 or 595
+ * Finds a VM of the account, or a template, on a node. As in a real cluster, a node does not know the VMs of other
+ * nodes. @throws Refusal 500, 403 or 595
  */
 export function requireVm({ state, downNodes }: ProxmoxWorld, account: string, node: string, vmid: string): Vm {
   if (downNodes.has(node)) throw unreachable();

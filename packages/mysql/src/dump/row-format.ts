@@ -61,7 +61,7 @@ export async function* decodeRows(content: AsyncIterable<Buffer>, columns: numbe
 
 const wordBits = 32n;
 const words = [0, 1, 2, 3] as const;
-/** The number of 32-bit words whose sum a JavaScript number still holds exactly. */
+/** A number of 32-bit words whose sum a JavaScript number holds exactly. After as many rows the sums are carried. */
 const exactAdditions = 2 ** 20;
 
 /** A 128-bit sum over the hashes of rows. It does not depend on their order. */

@@ -18,8 +18,8 @@ export interface Comparison {
 type Objects = ReadonlyMap<string, string>;
 
 /**
- * A snapshot of a server. An account that cannot change rows reads them. The snapshot of the new server is taken at the
- * switch and compared later, while customers write. The server computes the sums, so that this process does little
+ * A snapshot of a server. An account that cannot change rows reads the rows. The snapshot of the new server is taken at
+ * the switch and compared later, while customers write. The server computes the sums, so that this process does little
  * work.
  */
 export class Moment {

@@ -37,9 +37,9 @@ export type ComputeReason =
   | 'unsupported'
   /** Final: the provider answered about another machine or action, or the machine to delete is another server's. */
   | 'foreign'
-  /** Final: the provider refuses Drydock's credential (401, 403). A workflow step that is refused pages staff. */
+  /** Final: the provider refuses Drydock's credential (401, 403). A workflow step that meets this refusal pages staff. */
   | 'credentials_refused'
-  /** Final: any other refusal, for example of a malformed request. A workflow step that is refused pages staff. */
+  /** Final: any other refusal, such as of a malformed request. A workflow step that meets this refusal pages staff. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
@@ -164,7 +164,8 @@ export type Change = { reference: string } & (
 );
 
 /**
- * The state that `prepare` saw, in the driver's own format. The caller stores it and passes it to `send` and `find`.
+ * The state that `prepare` saw, in the driver's own format. The caller passes it to `send` and `find`, and stores it if
+ * the change must not be sent twice.
  */
 export type Checkpoint = string;
 

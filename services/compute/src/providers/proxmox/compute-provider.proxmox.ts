@@ -171,8 +171,8 @@ async function sendDelete(
 const readsMax = 20;
 
 /**
- * Cuts the power of a VM that is to be deleted. If the power cannot be cut, no deletion was accepted, so the rejection
- * is never `ambiguous`. The next attempt checks again whether the VM runs.
+ * Cuts the power of a VM that is to be deleted. If the answer to the stop is lost, no deletion was accepted, so the
+ * error is `unavailable` and not `ambiguous`. The next attempt checks again whether the VM runs.
  */
 async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
   const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;

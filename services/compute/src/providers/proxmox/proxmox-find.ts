@@ -31,7 +31,7 @@ export interface ProxmoxOptions extends ApiOptions {
 /** The disk that a size applies to. Templates that follow Proxmox' guide boot from it. */
 export const firstDisk = 'scsi0';
 
-/** The state that `prepare` saw. `node` is null if the VM was missing, as it is before an order. */
+/** The state that `prepare` saw. `node` is null if there was no VM, as before an order. */
 const checkpointSchema = z.strictObject({
   node: z.string().nullable(),
   knownTasks: z.array(z.string()),
