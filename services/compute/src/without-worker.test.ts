@@ -1,5 +1,5 @@
 /**
- * Requests of this suite wait for a worker until their time limit.
+ * Some requests of this suite wait for a worker until their time limit.
  *
  * @tier long
  */

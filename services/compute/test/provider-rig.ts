@@ -43,7 +43,7 @@ export interface Rig {
   vanish(admin: EmulatorAdmin, machineId: string): Promise<void>;
 }
 
-/** A provider without a socket. The rig opens its own world, and no connection can fail. */
+/** A provider that is not called over a network. The rig opens its own world, and no connection can fail. */
 export type HostRig = Pick<
   Rig,
   'name' | 'order' | 'deafOrder' | 'hasGuest' | 'rollbackOp' | 'breakSnapshot' | 'protect' | 'lockHidden' | 'vanish'

@@ -37,9 +37,9 @@ export type ComputeReason =
   | 'unsupported'
   /** Final: the provider answered about another machine or action, or the machine to delete is another server's. */
   | 'foreign'
-  /** Final: the provider refuses Drydock's credential (401, 403). A workflow step that meets this refusal pages staff. */
+  /** Final: the provider refuses Drydock's credential (401, 403). A workflow step that meets it pages staff. */
   | 'credentials_refused'
-  /** Final: any other refusal, such as of a malformed request. A workflow step that meets this refusal pages staff. */
+  /** Final: any other refusal, such as of a malformed request. A workflow step that meets it pages staff. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';

@@ -1,5 +1,5 @@
 /**
- * Kills QEMU machines in each part of their work.
+ * Kills QEMU machines, and the processes of their jobs at many points of the work.
  *
  * @tier long
  * @processes
