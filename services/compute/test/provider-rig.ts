@@ -131,7 +131,6 @@ export async function carryOut(world: RigWorld, change: Change): Promise<Accepte
 
 export const reference = (): string => uuidv7();
 
-/** Orders a machine and starts it. */
 export async function orderMachine(world: RigWorld, order: MachineOrder): Promise<string> {
   const { machineId } = await carryOut(world, { kind: 'create', reference: reference(), order });
   await carryOut(world, { kind: 'start', reference: reference(), machineId, order });

@@ -202,7 +202,6 @@ export interface ProxmoxWorld {
    * completes the ledger from the state.
    */
   save(taken?: Task): void;
-  /** Ends all tasks that are due by now. */
   endDue(): void;
 }
 

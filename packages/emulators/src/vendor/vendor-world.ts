@@ -254,7 +254,6 @@ export interface VendorWorld {
   nextId(): number;
   /** Saves the state, and then writes the accepted change, if there is one, to the ledger. */
   save(taken?: Taken): void;
-  /** Ends all jobs that are due by now. */
   endDue(): void;
 }
 

@@ -130,7 +130,7 @@ const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
 /** Versions from 10.6 write `utf8` as `utf8mb3`. */
 const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_', 'utf8_')`;
-/** MariaDB writes its own syntax into a comment, which newer versions mark with an M. */
+/** MariaDB writes its own syntax into a comment. Newer versions mark the comment with an M. */
 const typeSql = "REPLACE(COLUMN_TYPE, '/*M!', '/*!')";
 const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
 /** Groups by bytes, because information_schema treats `Users` as `users`. */

@@ -154,9 +154,9 @@ export type Change = { reference: string } & (
   /** Deletes the snapshot. A snapshot that does not exist is no error. */
   | { kind: 'delete_snapshot'; machineId: string; snapshotId: string }
   /**
-   * Overwrites the machine's disks with the snapshot, for which the machine is stopped. Afterwards a Hetzner machine
-   * runs. A Proxmox machine runs if it ran at `prepare`. A QEMU machine also runs if it had crashed before `prepare`
-   * and was to be started again.
+   * Stops the machine and overwrites its disks with the snapshot. Afterwards a Hetzner machine runs. A Proxmox machine
+   * runs if it ran at `prepare`. A QEMU machine also runs if it had crashed before `prepare` and was to be started
+   * again.
    */
   | { kind: 'rollback'; machineId: string; snapshotId: string }
   /** Overwrites the machine's disks with the image. Needs `compute:rebuild`. */

@@ -88,7 +88,7 @@ function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
 
 /**
  * Networks that are not on the public Internet: loopback, link-local, private and shared networks. A guest also reports
- * its addresses in these networks, for example on the bridges of its containers. They are not shown.
+ * its addresses in these networks, for example on the bridges of its containers. Such addresses are not shown.
  */
 const inner = new BlockList();
 for (const [network, prefix] of [
