@@ -85,7 +85,7 @@ const mariadbMakes = [
   "CREATE TABLE opts (id INT PRIMARY KEY) ENGINE=InnoDB STATS_PERSISTENT=1 STATS_SAMPLE_PAGES=7 CHECKSUM=1 AVG_ROW_LENGTH=100 MAX_ROWS=1000 COMMENT 'x'",
 ];
 
-/** Tables with a history: a dump contains only the rows of today, and an upgrade is refused. */
+/** Tables with a history. A dump contains only their current rows, and an upgrade is refused. */
 export const histories = [
   'CREATE TABLE hist (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pc CURRENT)',
   'INSERT INTO hist VALUES (1, 1)',

@@ -6,7 +6,7 @@ import mysql, { type Connection } from 'mysql2/promise';
 import type { MysqlServer } from '../src/server/mysql';
 import { ask, serverFolder } from './servers';
 
-/** Settings whose values change by themselves. */
+/** Settings whose values change by themselves, or through loads and upgrades of the platform. */
 const restless =
   /gtid|binlog_pos|timestamp|last_insert_id|rand_seed|innodb_buffer_pool_(?:dump|load)|slave_(?:run_triggers|max_allowed)|server_uuid/;
 

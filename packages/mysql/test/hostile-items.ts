@@ -7,8 +7,8 @@ const both = (how: string): string => `${spring(how)} + take()`;
 type Items = Record<string, (room: Room) => string[]>;
 
 /**
- * Each item returns the statements that create one object and everything that the object needs. The server may refuse
- * some of them.
+ * Each item returns statements that create objects of one kind, and everything that these objects need. The server may
+ * refuse some of the statements.
  */
 const items: Items = {
   'odd table'(room) {

@@ -148,7 +148,7 @@ export class Room {
     }
   }
 
-  /** Returns a string literal whose text looks like SQL or a command. */
+  /** Returns a string literal with an odd text, such as a text that looks like SQL. */
   text(): string {
     const text = this.readable(oddTexts).replaceAll("'", "''");
     return `'${this.mode.includes('NO_BACKSLASH_ESCAPES') ? text : text.replaceAll('\\', '\\\\')}'`;

@@ -5,9 +5,9 @@ import { itemsOf } from './hostile-items';
 import { encode, Room } from './hostile-room';
 
 /*
- * Schemas of a hostile customer. Each schema has code wherever the server accepts code from an owner. Names look like
- * SQL. In some of the character sets, a backslash is the second byte of a letter. All code calls the functions of
- * `trapStatements`.
+ * Schemas of a hostile customer. Together they have code wherever the server accepts code from an owner. Many names
+ * look like SQL. In some of the character sets, a backslash is the second byte of a letter. Most of the code calls the
+ * functions of `trapStatements`.
  */
 
 export interface TrapTargets {

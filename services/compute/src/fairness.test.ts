@@ -58,8 +58,8 @@ it('two workers finish 200 rollbacks of ten organisations within the provider’
   expect(calls.filter(({ status }) => status === 429)).toEqual([]);
   expect(calls.length).toBeLessThanOrEqual(callsMax);
 
-  // The positions of the rollbacks in the provider's order. Without fairness the last organisation would begin after
-  // all others.
+  // The positions of each organisation's first and last rollback in the provider's ledger. Without fairness the last
+  // organisation would begin after all others had ended.
   const placesOf = crowd.map((caller) => {
     const own = disks.filter((one) => one.caller === caller).map(({ disk }) => rebuilds.indexOf(disk.machineId));
     return { first: Math.min(...own), last: Math.max(...own) };

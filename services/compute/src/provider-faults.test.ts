@@ -1,5 +1,5 @@
 /**
- * Causes each fault of a provider while a worker is waiting for the provider.
+ * Causes faults of a provider while a worker waits for the provider.
  *
  * @tier long
  * @processes

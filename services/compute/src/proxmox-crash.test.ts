@@ -22,8 +22,8 @@ interface Run {
 }
 
 /**
- * A worker is killed in every step. Only in `send` it is also frozen, and its effect repeated: the outcome of `send`
- * depends on how this driver finds a change that the provider has accepted.
+ * A worker is killed in every step. In `send` a worker is also frozen, and the effect of the step is repeated, because
+ * the outcome of `send` depends on how this driver finds a change that the provider has accepted.
  */
 const scope = crashScope({ delicate: ['send'] });
 

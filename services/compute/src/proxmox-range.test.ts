@@ -1,5 +1,5 @@
 /**
- * Runs the workflows on an emulator of Proxmox VE. `npm test` runs workflows only on an emulator of Hetzner Cloud.
+ * Runs workflows on an emulator of Proxmox VE. `npm test` runs workflows only on an emulator of Hetzner Cloud.
  *
  * @tier long
  * @processes

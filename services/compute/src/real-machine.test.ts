@@ -87,7 +87,7 @@ describeGuest(needsGuest('a deploy target on this host'), () => {
     expect(listed.data).toMatchObject([{ description: 'before the update', status: 'available', size_gb: null }]);
     await guest.run('echo after > /srv/state; sync');
 
-    // The worker dies twice: first between the note of the send and the claim of the job, and then between the claim
+    // Two workers die: the first between the note of the send and the claim of the job, the second between the claim
     // and the record of the step's result.
     for (const point of ['qemu.rollback.before_claim', 'roll_back_server.send.after_effect']) tokens.arm(point, 'kill');
     const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);

@@ -111,8 +111,8 @@ describe('a database that was put back from a backup', () => {
     };
     const wanted = { rollback: [1, 1], rebuild: [1, 1], take: [0, 2], delete: [0, 0] }[kind];
     const expected = { status: 'succeeded', operable: true, sent: (wanted[0] ?? 0) + overwrites, snapshots: wanted[1] };
-    // This is the end if the worker was killed between recording the call and sending it. The provider did not get the
-    // call, so the workflow fails and does not send it again.
+    // `unsent` is the outcome if the worker was killed between recording the call and sending it. The provider did not
+    // get the call, so the workflow fails and does not send the call again.
     const unsent = { status: 'failed', operable: true, sent: overwrites, snapshots: 1 };
     if (row?.code === 'provider_not_accepted' && JSON.stringify(found) === JSON.stringify(unsent)) return told;
     if (JSON.stringify(found) !== JSON.stringify(expected))

@@ -1,5 +1,5 @@
 /**
- * The suite takes as long as a request waits for a worker.
+ * Some requests of this suite wait for a worker until their time limit.
  *
  * @tier long
  */

@@ -10,7 +10,7 @@ import { deleteSnapshotWorkflow } from './snapshots/delete-snapshot.workflow';
 import { rollBackServerWorkflow } from './snapshots/roll-back-server.workflow';
 import { takeSnapshotWorkflow } from './snapshots/take-snapshot.workflow';
 
-/** Every workflow of this service. Tests make each of their steps crash. */
+/** Every workflow of this service. Tests kill the worker in each step. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   orderServerWorkflow,
   takeSnapshotWorkflow,

@@ -43,7 +43,7 @@ export interface Rig {
   vanish(admin: EmulatorAdmin, machineId: string): Promise<void>;
 }
 
-/** A provider without a socket. The rig opens its own world, and no connection can fail. */
+/** A provider that is not called over a network. The rig opens its own world, and no connection can fail. */
 export type HostRig = Pick<
   Rig,
   'name' | 'order' | 'deafOrder' | 'hasGuest' | 'rollbackOp' | 'breakSnapshot' | 'protect' | 'lockHidden' | 'vanish'
@@ -131,7 +131,6 @@ export async function carryOut(world: RigWorld, change: Change): Promise<Accepte
 
 export const reference = (): string => uuidv7();
 
-/** Orders a machine and starts it. */
 export async function orderMachine(world: RigWorld, order: MachineOrder): Promise<string> {
   const { machineId } = await carryOut(world, { kind: 'create', reference: reference(), order });
   await carryOut(world, { kind: 'start', reference: reference(), machineId, order });

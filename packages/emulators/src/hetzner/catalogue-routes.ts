@@ -25,7 +25,7 @@ type Entry = Readonly<Record<string, unknown>> & { id: number; name: string };
 
 /**
  * Returns routes that list entries by name and page, and that answer a single entry. `kind` is the singular of the
- * public schema.
+ * entries' name in the public schema.
  */
 function readOnly<T extends Entry>(kind: string, entries: readonly T[], show: (entry: T) => object): ProjectRoute[] {
   const list = (call: Call): Reply => {

@@ -31,8 +31,8 @@ import {
 import { actionRoutes, serverRoutes } from './server-routes';
 
 /**
- * The rate limit. Each project has a budget of `perHour` calls, which is full again after an hour of the emulator's
- * time.
+ * The rate limit. Each project has a budget of `perHour` calls. An empty budget fills evenly within an hour of the
+ * emulator's time.
  */
 interface RateLimit {
   /**

@@ -225,7 +225,6 @@ export interface HetznerWorld {
   nextId(): number;
   /** Saves the state, and then writes the accepted action, if there is one, to the ledger. */
   save(taken?: { action: Action; detail: string }): void;
-  /** Ends all actions that are due by now. */
   endDue(): void;
 }
 

@@ -109,7 +109,8 @@ export interface LoggedCall {
   method: string;
   path: string;
   /**
-   * The status of the answer. After a fault whose answer is not `fixed`, it is 0, or in S3 the status before the fault.
+   * The status of the answer. For a call with a fault whose answer is not `fixed`, it is 0. In S3 it is then the status
+   * of the answer before the fault changed it, or 200 if the call was not carried out.
    */
   status: number;
 }

@@ -21,7 +21,7 @@ export interface Emulator {
   calls: CallLog;
   /** Answers a call of the emulated protocol. */
   answer(call: Call): Reply | Promise<Reply>;
-  /** Routes below /emulator. Each of these routes already checks the admin token. */
+  /** Routes below /emulator. Each of these routes already checks the caller's token. */
   adminRoutes: readonly Route[];
 }
 

@@ -47,7 +47,7 @@ export const faultOrderSchema = z.strictObject({
 
 export type FaultOrder = z.infer<typeof faultOrderSchema>;
 export type FaultAnswer = FaultOrder['answer'];
-/** A fault as a test writes it, without the defaults. */
+/** A fault as a test writes it. Fields that have a default may be missing. */
 export type FaultWish = z.input<typeof faultOrderSchema>;
 
 export interface FaultOrders {

@@ -49,8 +49,8 @@ export interface LedgerFile {
 }
 
 /**
- * Opens a ledger. `last` is the newest entry in the state, which is written before the ledger. If the emulator was
- * killed between the two writes, the entry is appended here. `last` is null if the state contains no entries.
+ * Opens a ledger. `last` is the newest entry in the state, or null if the state contains no entries. The state is
+ * written before the ledger. If the emulator was killed between the two writes, the entry is appended here.
  */
 export function openLedger(stateDir: string, last: LedgerEntry | null): LedgerFile {
   const file = path.join(stateDir, 'ledger.ndjson');

@@ -58,7 +58,7 @@ const taskSchema = z.strictObject({
   isOver: z.boolean(),
   /** The result of the task: `OK` or an error. */
   exitstatus: z.string(),
-  /** The VM that the task changes. The fields below are the task's arguments. */
+  /** The VM that the task changes. `snapname` and `starts` are the other arguments of the task. */
   vmid: z.int(),
   snapname: z.string().nullable(),
   starts: z.boolean(),
@@ -132,7 +132,7 @@ export const usualTaskSeconds: TaskSeconds = {
 export const fasterTasks = (speed: number): TaskSeconds =>
   Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));
 
-/** Ends a task. Its effect comes only now, and only if the task succeeds. */
+/** Ends a task. Applies its effect if the task has succeeded. */
 function endTask(state: ProxmoxState, task: Task): void {
   task.isOver = true;
   const vm = state.vms.find(({ vmid }) => vmid === task.vmid);
@@ -202,7 +202,6 @@ export interface ProxmoxWorld {
    * completes the ledger from the state.
    */
   save(taken?: Task): void;
-  /** Ends all tasks that are due by now. */
   endDue(): void;
 }
 
@@ -240,8 +239,8 @@ export function openWorld(
 }
 
 /**
- * Finds the account's VM on a node. As in a real cluster, a node does not know the VMs of other nodes. @throws Refusal
- * 500, 403 or 595
+ * Finds a VM of the account, or a template, on a node. As in a real cluster, a node does not know the VMs of other
+ * nodes. @throws Refusal 500, 403 or 595
  */
 export function requireVm({ state, downNodes }: ProxmoxWorld, account: string, node: string, vmid: string): Vm {
   if (downNodes.has(node)) throw unreachable();

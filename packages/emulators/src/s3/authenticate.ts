@@ -11,7 +11,7 @@ export interface S3Account {
   buckets: readonly string[];
   /** False if every read of an object is AccessDenied. Objects can still be listed. Default: true. */
   mayRead?: boolean | undefined;
-  /** False if every write is AccessDenied. Default: true. */
+  /** False if every PUT and POST is AccessDenied. Default: true. */
   mayWrite?: boolean | undefined;
   /** False if every deletion of an object or a bucket is AccessDenied, also of unlocked versions. Default: true. */
   mayDelete?: boolean | undefined;

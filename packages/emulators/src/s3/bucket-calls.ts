@@ -59,7 +59,7 @@ const pageMax = 1000;
 
 interface Page<Item> {
   items: Item[];
-  /** Keys up to the delimiter, in order. */
+  /** The beginnings of keys up to and including the delimiter, in order. */
   commonPrefixes: string[];
   /** The position after which the next page begins, or null after the last page. */
   next: { key: string; item: Item | null } | null;

@@ -24,7 +24,7 @@ export interface BucketStore {
   versionsOf(key: string): readonly StoredVersion[];
   /** Returns the keys with this prefix, ordered by their bytes. */
   keys(prefix: string): string[];
-  /** Adds a version and moves the files into the bucket. Without versioning it replaces the previous version. */
+  /** Adds a version and moves the files into the bucket. Without versioning, the new version replaces the old one. */
   add(version: NewVersion, files: readonly { file: string; bytes: number }[]): StoredVersion;
   replace(version: StoredVersion): void;
   remove(version: StoredVersion): void;
@@ -187,7 +187,7 @@ const partSchema = z.strictObject({
 });
 export type Part = z.infer<typeof partSchema> & { file: string };
 
-/** The unfinished uploads of a bucket. The uploads are only on disk, so they survive a restart. */
+/** The unfinished uploads of a bucket. The uploads are on disk, so they survive a restart. */
 export interface Uploads {
   start(upload: Omit<Upload, 'id'>): Upload;
   /** @throws S3Refusal NoSuchUpload */

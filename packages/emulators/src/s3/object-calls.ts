@@ -212,7 +212,7 @@ export function deleteObject(bucketCall: BucketCall): S3Reply {
 
 const keysMax = 1000;
 
-/** Deletes several objects. The answer has a result for each object. */
+/** Deletes several objects. The answer has a result for each object, but in quiet mode only for failed deletions. */
 export async function deleteObjects(bucketCall: BucketCall): Promise<S3Reply> {
   const text = await receiveText(bucketCall.call, bucketCall.caller, bucketCall.bucket.incoming);
   const objects = elementsOf(text, 'Object');

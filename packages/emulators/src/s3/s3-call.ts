@@ -9,9 +9,9 @@ export interface S3Call {
   method: string;
   /** The received path, still encoded. */
   rawPath: string;
-  /** '' for the service, for example to list buckets. */
+  /** Empty in a call to the service itself, such as the listing of buckets. */
   bucket: string;
-  /** '' for the bucket. */
+  /** Empty in a call to the bucket itself. */
   key: string;
   query: URLSearchParams;
   headers: Readonly<Record<string, string | undefined>>;

@@ -23,7 +23,6 @@ interface AdminRequest {
   token: string;
 }
 
-/** Answers the calls below /emulator. */
 function answerAdmin(admin: AdminRequest): void {
   void replyTo(admin).then(
     (reply) => sendReply(admin.response, reply),

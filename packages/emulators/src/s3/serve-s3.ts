@@ -160,7 +160,7 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // A caller signs with real time, and the emulator's clock may be days ahead.
+    // A caller signs with real time. The emulator's clock may be days ahead, so it does not count here.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;

@@ -221,8 +221,8 @@ function targetOf(found: Package, item: Item, target: string | null): Item {
 }
 
 /**
- * Creates a restore point from the live content. Two points have times at least a second apart, even if they are
- * created within one second.
+ * Creates a restore point from the live content. Two points of an item have times at least a second apart, even if they
+ * are created within one second.
  */
 export function addPoint(
   world: VendorWorld,
@@ -254,7 +254,6 @@ export interface VendorWorld {
   nextId(): number;
   /** Saves the state, and then writes the accepted change, if there is one, to the ledger. */
   save(taken?: Taken): void;
-  /** Ends all jobs that are due by now. */
   endDue(): void;
 }
 

@@ -82,10 +82,10 @@ export interface Routine {
 }
 
 /**
- * Repairs a definition of SHOW CREATE, which mixes two character sets. The program's own text is in the character set
- * of the session that created it. The text that the server adds is UTF-8, with backslashes that a program with
- * NO_BACKSLASH_ESCAPES does not understand. The returned definition has its original meaning under the program's own
- * settings.
+ * Repairs the definition of a program, in which SHOW CREATE mixes two character sets. The program's own text is in the
+ * character set of the session that created the program. The text that the server adds is UTF-8, with backslashes that
+ * a program with NO_BACKSLASH_ESCAPES does not understand. The returned definition has its original meaning under the
+ * program's own settings.
  */
 export async function readableDefinition(
   reader: Session,
@@ -144,7 +144,7 @@ const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> =
 
 /**
  * Throws `statement_refused` for a text that is no definition of this kind, or that would run with rights of the
- * platform. A dump is a stranger's input, whose author must not get more rights than the customer has.
+ * platform. A dump is a stranger's input. Its author must not get more rights than the customer has.
  */
 export function checkDefinition(kind: keyof typeof beginnings, definition: string, object: string): void {
   const match = beginnings[kind].exec(definition);

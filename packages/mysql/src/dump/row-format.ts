@@ -24,8 +24,8 @@ export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
 }
 
 /**
- * Decodes rows of `columns` values each, which is at least 1. The rows that end in the same piece of the content are
- * one batch. The values share the memory of the pieces.
+ * Decodes rows of `columns` values each. `columns` is at least 1. The rows that end in the same piece of the content
+ * are one batch. The values share the memory of the pieces.
  */
 export async function* decodeRows(content: AsyncIterable<Buffer>, columns: number): AsyncGenerator<RawRow[]> {
   let pieces: Buffer[] = [];
@@ -61,7 +61,7 @@ export async function* decodeRows(content: AsyncIterable<Buffer>, columns: numbe
 
 const wordBits = 32n;
 const words = [0, 1, 2, 3] as const;
-/** The number of 32-bit words whose sum a JavaScript number still holds exactly. */
+/** A number of 32-bit words whose sum a JavaScript number holds exactly. After as many rows the sums are carried. */
 const exactAdditions = 2 ** 20;
 
 /** A 128-bit sum over the hashes of rows. It does not depend on their order. */

@@ -76,7 +76,8 @@ async function makeAccount(
 }
 
 /**
- * Creates an account that can read these schemas and their definitions. The account has no right to change anything.
+ * Creates an account that can read these schemas and their definitions. The account cannot change rows. It may change
+ * triggers and events, because the server shows their definitions only to accounts with that right.
  */
 export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {

@@ -26,7 +26,7 @@ export async function insertRows(
   let values: string[] = [];
   let held = 0;
   let written: Promise<void> = Promise.resolve();
-  // The server executes a statement while the next one is prepared.
+  // The server executes a statement while this process builds the next one.
   const flush = async (): Promise<void> => {
     await written;
     if (values.length > 0) written = checks.write(head + values.join(','));

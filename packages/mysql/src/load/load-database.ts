@@ -58,9 +58,10 @@ const loadMode = (flavour: Flavour): string => {
 const packetBytesMax = 2 ** 30;
 
 /**
- * Loads a dump into an empty instance. An account without rights outside the customer's schemas creates definitions and
+ * Loads a dump into an empty instance. An account that reaches only the customer's schemas creates definitions and
  * inserts rows. Triggers, views and events come after the rows, and the event scheduler is off, so that no code of the
- * customer runs. All rows are read back and compared. The caller removes the instance after a failure.
+ * customer runs. Unless `isTrial`, all rows are read back and compared. The caller removes the instance after a
+ * failure.
  * @throws TransferError
  */
 export async function loadDatabase({

@@ -114,9 +114,9 @@ const defaultBufferPoolBytes = 64 * 2 ** 20;
 const ownBytes = 256 * 2 ** 20;
 
 /**
- * Starts MariaDB or MySQL on a Unix socket, with durable writes, a binary log and GTIDs. The first start creates the
- * data folder. A server that an earlier run left on the same data is ended first. Resolves when the server answers a
- * query. If the server does not start, the error has the end of its output.
+ * Starts MariaDB or MySQL on a Unix socket, by default with durable writes, a binary log and GTIDs. The first start
+ * creates the data folder. A server that an earlier run left on the same data is ended first. Resolves when the server
+ * answers a query. If the server does not start, the error has the end of its output.
  */
 export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   const { engine, folder, account = null } = options;

@@ -68,7 +68,7 @@ export class Session {
     const connection = mysql.createConnection({
       ...login,
       charset: 'BINARY',
-      // mysql2 requests IGNORE_SPACE by default, which would become the sql_mode of every routine.
+      // mysql2 requests IGNORE_SPACE by default. The flag would become a part of the sql_mode of every routine.
       flags: ['-IGNORE_SPACE', '-LOCAL_FILES', '-MULTI_STATEMENTS'],
       connectTimeout: connectMs,
       // A statement is sent as it is, without placeholders for values.

@@ -11,7 +11,7 @@ export const transferCodes = [
 export type TransferErrorCode = (typeof transferCodes)[number];
 
 /**
- * The codes for content that fails at every attempt. With other codes, the server's error decides (see `isPermanent`).
+ * The codes of errors that every attempt meets again. With other codes, the server's error decides (see `isPermanent`).
  */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'refused',

@@ -18,8 +18,9 @@ export interface Comparison {
 type Objects = ReadonlyMap<string, string>;
 
 /**
- * A snapshot of a server, read by a read-only account. The snapshot of the new server is taken at the switch and
- * compared later, while customers write. The server computes the sums, so that this process does little work.
+ * A snapshot of a server. An account that cannot change rows reads the rows. The snapshot of the new server is taken at
+ * the switch and compared later, while customers write. The server computes the sums, so that this process does little
+ * work.
  */
 export class Moment {
   private readonly admin: Session;
@@ -51,8 +52,8 @@ export class Moment {
 
   async take(): Promise<void> {
     await this.reader.run(beginReading);
-    // The reader cannot see a routine's text, so the definitions are read as `admin`.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
+    // The reader cannot see a routine's text, so `admin` reads the definitions.
     this.objects = await readObjects(this.admin, this.reader, this.release);
   }
 
@@ -63,7 +64,7 @@ export class Moment {
     );
   }
 
-  /** Returns the stored columns of each table. */
+  /** Returns the columns of each table, without generated columns. */
   async columns(): Promise<Map<string, Column[]>> {
     const tables = new Map<string, Column[]>();
     for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) =>
@@ -80,8 +81,8 @@ export class Moment {
   }
 
   /**
-   * Returns the number of rows and a sum over their hashes, which does not depend on their order. Returns null if the
-   * table cannot be read any more, for example because it was replaced.
+   * Returns the number of rows and a sum over their hashes. The order of the rows does not change the sum. Returns null
+   * if the table cannot be read any more, for example because it was replaced.
    */
   async sum(columns: readonly Column[]): Promise<string | null> {
     const [{ schema, table }] = columns as [Column];
@@ -129,7 +130,7 @@ const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
 /** Versions from 10.6 write `utf8` as `utf8mb3`. */
 const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_', 'utf8_')`;
-/** MariaDB writes its own syntax into a comment, which newer versions mark with an M. */
+/** MariaDB writes its own syntax into a comment. Newer versions mark the comment with an M. */
 const typeSql = "REPLACE(COLUMN_TYPE, '/*M!', '/*!')";
 const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
 /** Groups by bytes, because information_schema treats `Users` as `users`. */
@@ -153,7 +154,7 @@ const defaultsSql = `
 const kindsSql = `SELECT CONCAT(${tableName}),
     CASE TABLE_TYPE WHEN 'SEQUENCE' THEN 'sequence' WHEN 'VIEW' THEN 'view' ELSE 'table' END
   FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`;
-/** Only the types of a view's columns are compared, because versions compute different lengths. */
+/** For a view, only names and types of its columns are compared, because versions compute different lengths. */
 const columnDigestsSql = `SELECT CONCAT(${tableName}),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE,
       IF(${isAskedDefault}, 'asked', ${defaultSql}), EXTRA) ORDER BY ORDINAL_POSITION)),

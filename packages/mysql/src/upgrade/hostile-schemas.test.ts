@@ -40,7 +40,7 @@ const steps = [
   ['mariadb@10.11', 'mariadb@11.8'],
 ] as const;
 
-// The schemas are divided among the upgrade steps, so that each schema is used once.
+// The schemas are divided among the upgrade steps, so that MariaDB gets each schema once.
 for (const [at, step] of steps.entries()) {
   const own = lots.filter((lot) => lot % steps.length === at);
   if (own.length > 0) describeUpgrades([step], (from, to) => hostileCases(from, to, own));

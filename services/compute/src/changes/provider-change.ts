@@ -28,7 +28,7 @@ export interface Sending {
 }
 
 /**
- * Has a change accepted at most once in the life of the workflow, even if workers die, and resolves with what the
+ * Sends a change so that the provider accepts it at most once per workflow, even if workers die. Resolves with what the
  * provider has accepted. A note is committed before the call, and a definite refusal removes it. A step that finds a
  * note searches for the change at the provider. If the search finds nothing, only a provider that recognises a repeated
  * change (`recognisesRepeats`) gets the change again. If nothing is found for `lostAnswerSeconds`, the workflow fails.
@@ -65,11 +65,11 @@ async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sendin
 }
 
 /**
- * The signal for the call after the note. It ignores the shutdown of the process, because the call takes only a moment,
- * and a note without a call makes the whole operation fail. It aborts when the workflow may belong to another worker:
- * the lease is lost, or the step has timed out. It also aborts after `lostAnswerSeconds`, because a frozen worker must
- * not send late. The next worker waits for the end of the lease and then searches for `lostAnswerSeconds`. So the next
- * worker finds every call that was sent before the abort.
+ * The signal for the call after the note. It ignores the shutdown of the process, because the call takes only a moment.
+ * A workflow with a note and no call fails, unless the provider recognises repeats. The signal aborts when the workflow
+ * may belong to another worker: the lease is lost, or the step has timed out. It also aborts after `lostAnswerSeconds`,
+ * because a frozen worker must not send late. The next worker waits for the end of the lease and then searches for
+ * `lostAnswerSeconds`. So the next worker finds every call that was sent before the abort.
  */
 function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
   const lost = new AbortController();
@@ -97,7 +97,7 @@ async function findSent(
   throw conclude('provider_not_accepted', { internal: `nothing came of the ${change.kind} that was sent` });
 }
 
-/** The problem code that the customer sees if the provider's action fails. */
+/** The problem code for a failed action of the provider if `codeOf` has no code that the customer is told. */
 const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
   create: 'order_failed',
   start: 'order_failed',
@@ -112,9 +112,9 @@ const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
 };
 
 /**
- * Reads the provider's action once, and returns if the action has succeeded. While the action runs, the thrown error
- * makes the engine repeat the step later, so that no worker waits. If the action has failed, the workflow ends with the
- * code that the customer sees.
+ * Reads the provider's action once. Returns if the action has succeeded, or if `actionId` is null. While the action
+ * runs, the thrown error makes the engine repeat the step later, so that no worker waits. If the action has failed, the
+ * workflow ends with the code that the customer sees.
  */
 export async function followChange(
   step: Step,
@@ -159,21 +159,22 @@ export async function observeMachine(step: Step, driver: ComputeDriver, machineI
 type Deletion = Extract<Change, { kind: 'delete' | 'delete_snapshot' }>;
 
 /**
- * Seconds until a deletion that has not ended is tried again. The pause is long because no customer waits for these
- * deletions, and each read counts against the rate limit of the account.
+ * Seconds until a deletion that has not ended is tried again. The pause is not shorter, because no customer waits for
+ * these deletions and each read counts against the rate limit of the account.
  */
 const cleanUpSeconds = 3;
 export const retryCleanUp = (): Error => retryLater({ seconds: cleanUpSeconds });
 
 const readEveryMs = 500;
-/** The number of pauses in one attempt, together ten seconds. The next attempt follows a deletion that takes longer. */
+/** The number of pauses in one attempt, together ten seconds. A deletion that takes longer needs another attempt. */
 const deletionReadsMax = 20;
 
 /**
- * Deletes a machine or snapshot that a workflow no longer needs. The call may be repeated. Resolves once the provider
- * reports that the deletion has succeeded. While the deletion runs, and after a lost answer, it throws so that the step
- * is repeated later. After a refusal it throws the error of {@link refusedSend}. If the provider reports that the
- * deletion has failed, the attempt counts as failed, and repeated failures call staff.
+ * Deletes a machine or snapshot that a workflow no longer needs, and resolves once it is deleted. The call may be
+ * repeated. If the deletion takes longer than ten seconds, if the machine is locked or if an answer was lost, the
+ * thrown error makes the engine repeat the step later. After any other refusal, throws the error of
+ * {@link refusedSend}. If the provider reports that the deletion has failed, the attempt counts as failed, and repeated
+ * failures call staff.
  */
 export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
   const { actionId, machineId } = await sendDeletion(step, driver, deletion);

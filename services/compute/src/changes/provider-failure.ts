@@ -4,11 +4,11 @@ import { conclude, fail, type Log, retryLater } from '@drydock/workflow/definiti
 import type { Change, ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
 
-/** Retry-After in seconds, while a provider does not answer. */
+/** Retry-After in seconds, if the provider's error does not tell a time. */
 const retryAfterSecondsUsual = 30;
 
 /**
- * The 503 for a provider that does not answer. Nothing was started. The provider's own message goes only to the log.
+ * The 503 for a provider that does not answer. The provider's own message goes only to the log.
  */
 export const providerUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', {
@@ -24,8 +24,8 @@ export const providerUnavailable = (cause?: unknown): Problem =>
 const readMsMax = 14_000;
 
 /**
- * Reads from a provider for a request, and turns every failure into {@link providerUnavailable}. A read that takes too
- * long is aborted, even between two pages.
+ * Reads from a provider for a request, and turns every failure of the provider into {@link providerUnavailable}. A read
+ * that takes too long is aborted, even between two pages.
  */
 export async function readForRequest<T>(read: (signal: AbortSignal) => Promise<T>, withinMs = readMsMax): Promise<T> {
   const ends = AbortSignal.timeout(withinMs);

@@ -20,8 +20,7 @@ it('stops reading the pages of a listing when the request is answered, and pause
   );
   expect(refusal instanceof Problem && refusal.code).toBe('dependency_unavailable');
   const asked = await pages();
-  // While the provider does not answer, the driver pauses its calls. Without the pause, these ten calls would send ten
-  // requests.
+  // The loop takes at least a second. A listing that the time limit had not stopped would read further pages meanwhile.
   for (let calls = 0; calls < 10; calls += 1)
     await world.driver.listMachines().then(() => new Promise((resolve) => setTimeout(resolve, 100)));
   expect(await pages()).toBeLessThanOrEqual(asked + 1);

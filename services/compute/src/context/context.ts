@@ -16,7 +16,7 @@ export interface WorkContext {
   targets: Targets<ComputeDriver>;
   /** Seconds that a guest has to shut down after it was asked. */
   guestSeconds: number;
-  /** On a sandbox server whose name asks for slowness, an operation takes at least this many milliseconds. */
+  /** The shortest time of a rollback, power change or deletion of a sandbox server whose name asks for slowness. */
   slowMs: number;
   now(): Date;
 }

@@ -1,5 +1,5 @@
 /**
- * Causes each fault of each provider.
+ * Causes faults of the providers that are called over a network.
  *
  * @tier long
  */

@@ -71,7 +71,7 @@ export interface ComputeReader {
   /**
    * The checkpoint that `prepare` would return, for a rollback, rebuild or power change that is about to be accepted.
    * It is stored with the accepted work, so that `find` recognises the change even if all later records are lost. Null
-   * if `find` needs no checkpoint, or if the reader's account may see less than the driver's account.
+   * if `find` recognises the change by its reference, or if the reader's account may see less than the driver's.
    */
   prepareEarly(machineId: string, signal?: AbortSignal): Promise<Checkpoint | null>;
   /**
@@ -82,15 +82,15 @@ export interface ComputeReader {
 }
 
 /**
- * The whole provider, for workflow steps. No remote provider takes an idempotency key, so a change is made by these
- * calls:
- * 1. `prepare` returns the state before the change. It changes nothing and may be repeated until the first `send`. Its
- *    result is a checkpoint of the workflow before anything is sent.
- * 2. `find` returns the oldest work that was begun since `prepare`, however it ended. It is called before each `send`,
- *    because an earlier run of the step may have sent, and after a `send` that rejected with `ambiguous`. If `find`
- *    returns null for longer than `lostAnswerSeconds` after the send, the provider never got the change.
+ * The whole provider, for workflow steps. No remote provider takes an idempotency key, so a change that must not be
+ * sent twice is made by these calls:
+ * 1. `prepare` returns the state before the change. It changes nothing and may be repeated until the first `send`. The
+ *    workflow stores the result before anything is sent.
+ * 2. `find` returns the oldest matching work that was begun since `prepare`, however it ended. It is called before each
+ *    `send`, because an earlier run of the step may have sent, and after a `send` that rejected with `ambiguous`. If
+ *    `find` returns null for longer than `lostAnswerSeconds` after the send, the provider never got the change.
  * 3. `send` sends once, and never repeats a call that may have been accepted. If `send` rejects with any reason but
- *    `ambiguous`, nothing was accepted and `send` may be called again.
+ *    `ambiguous`, the change was not accepted and `send` may be called again.
  * 4. `readAction` is called until the action ends.
  */
 export interface ComputeDriver extends ComputeReader {

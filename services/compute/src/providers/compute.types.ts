@@ -35,11 +35,11 @@ export type ComputeReason =
   | 'protected'
   /** Final: the driver does not support the change. */
   | 'unsupported'
-  /** Final: the provider answered about another machine or action. */
+  /** Final: the provider answered about another machine or action, or the machine to delete is another server's. */
   | 'foreign'
-  /** Final: the provider refuses Drydock's credential (401, 403). Staff are paged. */
+  /** Final: the provider refuses Drydock's credential (401, 403). A workflow step that meets it pages staff. */
   | 'credentials_refused'
-  /** Final: any other refusal, for example of a malformed request. Staff are paged. */
+  /** Final: any other refusal, such as of a malformed request. A workflow step that meets it pages staff. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
@@ -47,7 +47,7 @@ export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'r
 /** A machine as its provider describes it. Facts that the provider does not state are null or empty. */
 export interface Machine {
   id: string;
-  /** The name that was ordered, which is Drydock's id of the server. */
+  /** The machine's name at the provider. A machine that Drydock ordered has its server's id as its name. */
   name: string;
   /** The status in the provider's own words, for staff. */
   vendorStatus: string;
@@ -124,8 +124,8 @@ export interface MachineOrder {
 interface PowerCut {
   isForced: boolean;
   /**
-   * Seconds that a guest has to shut down after it was asked. If a provider does not wait for the guest, its action
-   * ends at once, and the workflow watches the machine itself.
+   * Seconds that a guest has to shut down after it was asked. If a provider does not wait for the guest, the action
+   * ends at once, and the workflow watches the machine.
    */
   guestSeconds: number;
 }
@@ -154,9 +154,9 @@ export type Change = { reference: string } & (
   /** Deletes the snapshot. A snapshot that does not exist is no error. */
   | { kind: 'delete_snapshot'; machineId: string; snapshotId: string }
   /**
-   * Overwrites the machine's disks with the snapshot, for which the machine is stopped. Afterwards a Hetzner machine
-   * runs. A Proxmox machine runs if it ran at `prepare`. A QEMU machine also runs if it had crashed before `prepare`
-   * and was to be started again.
+   * Stops the machine and overwrites its disks with the snapshot. Afterwards a Hetzner machine runs. A Proxmox machine
+   * runs if it ran at `prepare`. A QEMU machine also runs if it had crashed before `prepare` and was to be started
+   * again.
    */
   | { kind: 'rollback'; machineId: string; snapshotId: string }
   /** Overwrites the machine's disks with the image. Needs `compute:rebuild`. */
@@ -164,8 +164,8 @@ export type Change = { reference: string } & (
 );
 
 /**
- * The state that `prepare` saw, in the driver's own format. A step stores it as its output and gives it to the driver
- * again.
+ * The state that `prepare` saw, in the driver's own format. The caller passes it to `send` and `find`, and stores it if
+ * the change must not be sent twice.
  */
 export type Checkpoint = string;
 

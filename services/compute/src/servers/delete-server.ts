@@ -27,7 +27,10 @@ async function readDeletionWorld(context: Pick<HandlerContext, 'targets'>, serve
   });
 }
 
-/** Accepts the deletion of the machine with its disk and snapshots, which {@link deleteServerWorkflow} carries out. */
+/**
+ * Accepts the deletion of a server's machine with its disk and snapshots. {@link deleteServerWorkflow} carries out the
+ * deletion.
+ */
 export const deleteServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {

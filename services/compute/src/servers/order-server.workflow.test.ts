@@ -1,5 +1,5 @@
 /**
- * Of the suites that start a worker beside the service, `npm test` runs only this one and
+ * `npm test` runs only two of this service's suites that start a worker beside the service: this suite and
  * reconcile-servers.workflow.test.ts. The others are of the tier `long`.
  *
  * @processes

@@ -101,7 +101,7 @@ export const isAnothers = (
 ): boolean => vanishedAt !== null && name !== id;
 
 /**
- * The refusal of a deletion, or null. A server may be deleted in every status. The driver checks the machine again just
+ * The refusal of a deletion, or null. The server's status does not matter. The driver checks the machine again just
  * before it sends.
  */
 export function refuseDeletion({ id }: Pick<Server, 'id'>, { machine, snapshots }: DeletionWorld): Refusal | null {

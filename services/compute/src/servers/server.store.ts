@@ -94,7 +94,7 @@ async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Pa
   if (count !== 1) throw new Error(`server ${serverId} cannot become ${to}`);
 }
 
-/** The fields that are taken from the provider unchanged. */
+/** The fields that a machine determines. A machine that the provider shows has not vanished. */
 const observed = ({ vendorStatus, powerState, addresses, spec }: Machine) => ({
   vendorStatus,
   powerState,
@@ -107,7 +107,7 @@ export async function recordMachine(tx: Tx, serverId: string, machineId: string)
   await tx.server.update({ where: { id: serverId }, data: { machineId } });
 }
 
-/** Marks the server as active. From now on it may be used and costs money. */
+/** Marks the server as active. From now on it may be used, and a live server costs money. */
 export const activateServer = (tx: Tx, serverId: string, machine: Machine, now: Date): Promise<void> =>
   changeServer(tx, serverId, 'active', { ...observed(machine), operable: true, activeSince: now });
 
@@ -147,7 +147,7 @@ export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Ser
 export const beginTermination = (tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> =>
   changeServer(tx, serverId, 'terminating', { message: '', operable: false, powerState });
 
-/** Ends a server whose machine is gone at the provider. A terminated server costs nothing and is not shown. */
+/** Ends a server whose machine is gone at the provider. A terminated server costs nothing more and is not shown. */
 export async function terminateServer(tx: Tx, serverId: string): Promise<void> {
   const { vanishedAt } = await tx.server.findUniqueOrThrow({ where: { id: serverId }, select: { vanishedAt: true } });
   const gone = { operable: false, powerState: 'unknown' as const, addresses: [], vendorStatus: '' };
@@ -209,9 +209,9 @@ export async function listExpected(tx: Reader, { mode, deployTarget }: Range, li
 }
 
 /**
- * Records power, addresses and status from the provider, unless a newer state is recorded or a workflow works on the
- * server. A machine that has come back can be used again, unless its server waits for staff. A machine that had
- * vanished is recognised only by its own name, because providers reuse numbers.
+ * Records power, addresses, size and status from the provider, unless a newer state is recorded or a workflow works on
+ * the server. The server of a machine that has come back is operable again, unless it waits for staff. A machine that
+ * had vanished is recognised only by its own name, because providers reuse numbers.
  */
 export const applySeen = (
   tx: Tx,

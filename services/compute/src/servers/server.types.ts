@@ -17,7 +17,7 @@ export const onServer = (serverId: string): WorkTarget => ({
   path: serverPath(serverId),
 });
 
-/** The organisation and the mode. A query finds only servers with both. */
+/** The organisation and the mode of a server. A query finds only servers of this organisation in this mode. */
 export interface Owner {
   orgId: string;
   mode: Mode;

@@ -23,8 +23,8 @@ import { readNamedSnapshot } from './list-snapshots';
 import { refuseDeletion } from './snapshot.rules';
 
 /**
- * Accepts the deletion of a snapshot and waits for its end, because only a worker may change anything at a provider.
- * Answers 204 once the provider has deleted the snapshot.
+ * Has a worker delete a snapshot, because the API may change nothing at a provider. Waits for the worker, and answers
+ * 204 once the provider has deleted the snapshot.
  */
 export const deleteSnapshot = (context: HandlerContext) =>
   ({

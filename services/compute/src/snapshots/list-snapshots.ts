@@ -66,7 +66,6 @@ function pageBehind<Snapshot extends Positioned>(
   return sorted.filter((snapshot) => byAge(last, snapshot) < 0).slice(0, take);
 }
 
-/** The snapshot as the API shows it. */
 const viewSnapshot = ({ id, description, status, createdAt, sizeGb }: MachineSnapshot): ServerSnapshot => ({
   id,
   description,

@@ -17,8 +17,8 @@ import type { Tx } from '../context/database.store';
 import { serverPath } from '../servers/server.types';
 
 /**
- * Deletes the snapshot that a failed workflow may have made. If `snapshotId` is null, the answer was lost, and the
- * snapshot is searched for as long as it may be invisible.
+ * Deletes the snapshot that a failed workflow may have made. If `snapshotId` is null and the change may have been sent,
+ * the snapshot is searched for as long as it may be invisible.
  */
 async function discardSnapshot(
   { database }: Pick<WorkContext, 'database'>,

@@ -79,8 +79,8 @@ const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
 
 /** Reasons that replace `reasonOfCode` for one kind of change. */
 const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<string, ComputeReason>>>>> = {
-  // The name of a machine is Drydock's id of the server. If the name is taken, an earlier call whose answer was lost
-  // has made the machine.
+  // `uniqueness_error` means that the name is taken. The name is Drydock's id of the server, so an earlier call whose
+  // answer was lost has made the machine.
   create: {
     uniqueness_error: 'ambiguous',
     invalid_input: 'order_refused',

@@ -86,8 +86,8 @@ const machineOf = (server: HetznerServer): Machine => ({
 });
 
 /**
- * The snapshot of this machine. Null if the image belongs to another machine, is neither a snapshot nor a backup, or
- * was deleted.
+ * The image as a snapshot of this machine. Null if the image belongs to another machine, is neither a snapshot nor a
+ * backup, or was deleted.
  */
 function snapshotOf(image: HetznerImage, machineId: string): MachineSnapshot | null {
   const isOurs = String(image.created_from?.id) === machineId || String(image.bound_to) === machineId;
@@ -243,8 +243,8 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
 }
 
 /**
- * Reads of actions are collected for this time and then sent as one call, so that many workflows share a call. A call
- * has at most as many ids as a call of the provider's own client.
+ * Reads of actions are collected for `gatherMs` and then sent as one call, so that many workflows share a call. A call
+ * has at most `idsMax` ids, as many as a call of the provider's own client.
  */
 const gatherMs = 30;
 const idsMax = 25;

@@ -3,9 +3,9 @@ import { ComputeError } from '../compute-provider';
 import type { HttpAnswer } from './provider-http';
 
 /**
- * Paces this process's calls under a limit that all callers of an account share and only the provider counts. While
- * more than a tenth of the limit is left, nobody waits. Below a tenth, each process slows down in proportion to the
- * calls that are left. So all processes together stay within the limit, and each gets the same share.
+ * Paces the calls of this process. All callers of an account share one limit, and only the provider counts their calls.
+ * While more than a tenth of the limit is left, nobody waits. Below a tenth, each process slows down in proportion to
+ * the calls that are left. So all processes together stay within the limit, and each gets the same share.
  */
 interface RateBudget {
   /** Resolves when a call may be sent. Rejects with `rate_limited` if the wait would exceed `waitMsMax`. */

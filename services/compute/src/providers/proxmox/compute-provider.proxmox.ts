@@ -130,7 +130,7 @@ async function sendStart(
   const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
   await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
   const grown = { disk: firstDisk, size: `${size.diskGb}G` };
-  // The comparison is in bytes, because the provider's G is 2^30 bytes.
+  // The comparison is in bytes, because the provider's G is 2^30 bytes. `diskGb` is rounded, so 10^7 bytes are ignored.
   if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7)
     await api.change({ method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) }, kind, z.unknown(), signal);
   const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
@@ -171,8 +171,8 @@ async function sendDelete(
 const readsMax = 20;
 
 /**
- * Cuts the power of a VM that is to be deleted. If that fails, no deletion was accepted. The deletion then begins again
- * and checks whether the VM still runs.
+ * Cuts the power of a VM that is to be deleted. If the answer to the stop is lost, no deletion was accepted, so the
+ * error is `unavailable` and not `ambiguous`. The next attempt checks again whether the VM runs.
  */
 async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
   const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;

@@ -31,7 +31,7 @@ export interface ProxmoxOptions extends ApiOptions {
 /** The disk that a size applies to. Templates that follow Proxmox' guide boot from it. */
 export const firstDisk = 'scsi0';
 
-/** The state that `prepare` saw. `node` is null if there was no such VM. */
+/** The state that `prepare` saw. `node` is null if there was no VM, as before an order. */
 const checkpointSchema = z.strictObject({
   node: z.string().nullable(),
   knownTasks: z.array(z.string()),
@@ -52,8 +52,8 @@ const taskTypes = {
 } as const;
 
 /**
- * The provider's name for a change of the power. It is the last part of the path under `status/`, and the type of the
- * task.
+ * The provider's name for a change of the power. It is the last part of the path under `status/`. With `qm` before it,
+ * it is the type of the task.
  */
 export function powerOrderOf(change: Extract<Change, { kind: PowerKind }>): string {
   if (change.kind === 'power_on') return 'start';

@@ -102,7 +102,8 @@ async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSi
 }
 
 /**
- * Lists all machines. A machine whose read fails is listed as unknown. If every read fails, throws the first failure.
+ * Lists all machines, without templates. A machine whose read is `unavailable` or `foreign` is listed as unknown. Any
+ * other failure is thrown. If every read fails, the first failure is thrown.
  */
 async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Machine[]> {
   const vms = (await listVms(api, signal)).filter(({ template }) => template !== 1);

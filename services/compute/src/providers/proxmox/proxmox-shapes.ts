@@ -88,7 +88,7 @@ function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
 
 /**
  * Networks that are not on the public Internet: loopback, link-local, private and shared networks. A guest also reports
- * its addresses in these networks, for example on the bridges of its containers. They are not shown.
+ * its addresses in these networks, for example on the bridges of its containers. Such addresses are not shown.
  */
 const inner = new BlockList();
 for (const [network, prefix] of [
@@ -222,7 +222,7 @@ export const vmidOf = (name: string): number =>
   lowest + (createHash('sha256').update(name).digest().readUInt32BE(0) % (highest - lowest));
 
 /**
- * The name of a snapshot. If the answer to its order is lost, the snapshot is found by this name. The name may have at
- * most 40 characters, so it contains the workflow's id without hyphens.
+ * The name of a snapshot. If the answer to the request is lost, the snapshot is found by this name. The name may have
+ * at most 40 characters, so it contains the workflow's id without hyphens.
  */
 export const snapshotNameOf = (reference: string): string => `drydock-${reference.replaceAll('-', '')}`;

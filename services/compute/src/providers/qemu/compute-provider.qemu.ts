@@ -71,7 +71,7 @@ export interface QemuOptions {
 const lostAnswerSecondsUsual = 10;
 const close = async (): Promise<void> => undefined;
 
-/** The reading part of the machines of this host, for handlers. */
+/** Machines of this host, for handlers. */
 export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): ComputeReader & Closing {
   return { ...qemuReader(openMachineFolders(folder)), close };
 }
@@ -85,7 +85,7 @@ export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
   return {
     ...changes.reader,
-    // The reconciliation lists machines every minute, so the machines of a restarted host start again.
+    // The reconciliation lists the machines regularly, so the machines of a restarted host start again.
     listMachines: async (signal) => {
       await orUnavailable(reviveMachines(folders, begin));
       return await changes.reader.listMachines(signal);
@@ -168,7 +168,7 @@ async function sendChange(
   if (begun !== null) return begun;
   if (change.kind === 'create') return await sendCreate(changes, change, signal);
   const { machineId } = change;
-  // The last job is read before anything else, so that the claim fails if another job was claimed meanwhile.
+  // The last job is read before the checks, so that the claim fails if another job is claimed during the checks.
   const last = await readLastJob(folders.of(machineId));
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
@@ -330,8 +330,8 @@ const isDecisive = ({ kind, state }: JobRecord): boolean =>
   kind === 'power_off' ? state === 'succeeded' : ['start', 'power_on', 'reboot', 'rollback'].includes(kind);
 
 /**
- * Whether a machine without a process should run. The machine should run if its last decisive job has started it and it
- * was not revived too often.
+ * Whether a machine without a process should run: its last decisive job has started it, or is a rollback or reboot that
+ * ends with a start, and the machine was not revived too often.
  */
 function shouldRun(jobs: readonly JobRecord[]): boolean {
   const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;

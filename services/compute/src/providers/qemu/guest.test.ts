@@ -77,11 +77,11 @@ describeGuest(needsGuest('a real machine'), () => {
     expect(await open().listMachines()).toMatchObject([{ id: machineId, powerState: 'off', isLocked: false }]);
     expect(await open().readRunningAction(machineId)).toBeNull();
 
-    // A machine that is switched on boots from its disk. A machine that is shutting down gets time and is not
-    // restarted.
+    // A machine that is switched on boots from its disk.
     await carryOut({ kind: 'power_on', reference: uuidv7(), machineId });
     const booted = await guestOf(machineId);
     expect(await booted.run('cat /srv/state')).toBe('before');
+    // A machine that is shutting down gets time, and is not started again.
     const off = carryOut({ kind: 'power_off', reference: uuidv7(), machineId, isForced: false, guestSeconds: 120 });
     await until(async () => (await open().readMachine(machineId))?.powerState === 'stopping', { timeoutMs: 60_000 });
     booted.say('poweroff -f');

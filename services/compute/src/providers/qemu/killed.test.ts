@@ -1,5 +1,5 @@
 /**
- * Kills QEMU machines in each part of their work.
+ * Kills QEMU machines, and the processes of their jobs at many points of the work.
  *
  * @tier long
  * @processes
@@ -237,9 +237,9 @@ describeQemu(needsQemu('a machine of this host'), () => {
     const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: machineId };
     await world.driver.send(deletion, await world.driver.prepare(deletion));
     await until(() => readdirSync(faults).length === 0, { timeoutMs: 60_000 });
-    // No workflow waits for the job here. Only `listMachines`, which the reconciliation calls every minute, starts the
-    // work again. Each call starts a process for the job, so calls in quick succession would slow down the process that
-    // does the work.
+    // No workflow waits for the job here. `listMachines`, which the reconciliation calls regularly, starts the work
+    // again. Each call starts a process for the job, so calls in quick succession would slow down the process that does
+    // the work.
     await until(
       async () =>
         !(await world.driver.listMachines()).some(({ id }) => id === machineId) &&

@@ -8,7 +8,7 @@ import { z } from 'zod';
 export const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
 const recordFile = (machineFolder: string): string => path.join(machineFolder, 'machine.json');
 
-/** A file that an operator may put into a machine's folder. While it exists, nothing is done to the machine. */
+/** A file that an operator may put into a machine's folder. While it exists, no new work on the machine begins. */
 const holdFile = 'held';
 
 /** The folders of machines. A machine is in `machines/<name>`; after its deletion its jobs are in `gone/<name>`. */

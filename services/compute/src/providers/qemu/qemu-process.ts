@@ -221,8 +221,8 @@ export async function applyInside(machineFolder: string, name: string): Promise<
 }
 
 /**
- * Frees clusters that nothing refers to, which an interrupted change may leave. It must be called before anybody writes
- * to the disk. @throws if the disk is damaged in another way
+ * Frees clusters that nothing refers to. An interrupted change may leave such clusters. The function must be called
+ * before anybody writes to the disk. @throws if the disk is damaged in another way
  */
 export async function mendInside(machineFolder: string): Promise<void> {
   await image(machineFolder, 'check', '-q', '-r', 'leaks', disk);

@@ -103,8 +103,8 @@ const actionOf = ({ number, kind, state, failure }: JobRecord): ProviderAction =
 });
 
 /**
- * Called whenever a running job is read. The callback of a worker starts the process that carries the job out, because
- * an earlier process may have died.
+ * Called when a read of a machine or of an action finds a running job. The callback of a worker starts the process that
+ * carries the job out, because an earlier process may have died.
  */
 type OnRunning = (machineFolder: string) => void;
 
