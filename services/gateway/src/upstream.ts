@@ -178,8 +178,8 @@ export interface UpstreamLimits {
   /** The most milliseconds without data on a stream. Streams send a heartbeat every 15 s. */
   streamMs: number;
   /**
-   * The number of connections is at least the number of places. With fewer connections, requests would queue in
-   * undici's pool, where nothing counts them.
+   * The most connections to each URL of the service. They suffice for all requests (`inFlightMax`) and all event streams
+   * (`streamsMax`) at once. With fewer connections, requests would queue in undici's pool, where nothing counts them.
    */
   connections: number;
   /** The number of successive failures that opens the circuit breaker. After `openMs` one request may try again. */
@@ -192,7 +192,7 @@ export const upstreamLimits: UpstreamLimits = {
   headersMs: scaled(answerWithinMs + 1_500),
   bodyMs: scaled(10_000),
   streamMs: scaled(30_000),
-  connections: 256,
+  connections: 512,
   failuresMax: 5,
   openMs: 2_000,
 };

@@ -76,7 +76,8 @@ function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal
   const forward = (): void => {
     if (signal.reason instanceof LeaseLost || signal.reason instanceof StepTimeout) lost.abort(signal.reason);
   };
-  signal.addEventListener('abort', forward, { once: true });
+  if (signal.aborted) forward();
+  else signal.addEventListener('abort', forward, { once: true });
   return AbortSignal.any([lost.signal, AbortSignal.timeout(lostAnswerSeconds * 1_000)]);
 }
 
