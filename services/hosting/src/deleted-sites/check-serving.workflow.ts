@@ -10,8 +10,8 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 const checksMax = 40;
 const checksAtOnce = 8;
 /**
- * A check that takes longer counts as no answer. A page may take 15 s. A silent host over ssh is waited for much longer
- * by itself, so that a few sites on one would keep the step from ever ending in time.
+ * A check that takes longer counts as no answer. A page may take 15 s. The calls to a host over ssh wait for longer, so
+ * that the sites of a silent one would keep the step from ever ending in time.
  */
 const checkMs = 20_000;
 /** Enough for the five rounds of `checksAtOnce` checks. */

@@ -112,7 +112,7 @@ onHost('a host over ssh behind a bad network', () => {
   it('counts a site on a silent host as one that does not serve, long before the host is given up', async () => {
     const site = newSiteRef();
     await driver.create(site, { domain: 'tea.example.com' }, nextOrder());
-    const order = nextOrder(AbortSignal.timeout(60_000));
+    const order = nextOrder(AbortSignal.timeout(30_000));
     proxy.faults.isBlackhole = true;
     const step = { ...order, mode: site.mode };
     const serves = await doesServe({ siteHosts: { ssh: driver } }, step, { ...site, platform: 'ssh' });
