@@ -108,9 +108,7 @@ export interface LoggedCall {
   at: number;
   method: string;
   path: string;
-  /**
-   * The status of the answer. After a fault whose answer is not `fixed`, it is 0, or in S3 the status before the fault.
-   */
+  /** The status of the answer that was sent, also in part. It is 0 if a fault left the call without an answer. */
   status: number;
 }
 
