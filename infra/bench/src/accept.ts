@@ -21,13 +21,14 @@ const bareStatements = [
    FROM workflow w WHERE w.id = $3::uuid`,
   `INSERT INTO workflow_step SELECT (jsonb_populate_record(s, jsonb_build_object('workflow_id', $2::text))).* FROM workflow_step s WHERE s.workflow_id = $3::uuid`,
   `INSERT INTO workflow_event (id, type, org_id, mode, resource, actor_key_id, workflow_id, kind, request_id, at)
-   SELECT $5::uuid, 'workflow.accepted', org_id, mode, '/v1/sites/' || $1::text, actor_key_id, id, kind, request_id, clock_timestamp() FROM workflow WHERE id = $2::uuid`,
+   SELECT $5::uuid, 'workflow.accepted', org_id, mode, '/v1/sites/' || $1::text, actor_key_id, id, kind, request_id,
+     clock_timestamp() FROM workflow WHERE id = $2::uuid`,
   "UPDATE sites SET status = 'restoring' WHERE id = $1::uuid",
   `INSERT INTO audit_outbox (id, org_id, mode, action, target, workflow_id) SELECT $4::uuid, org_id, mode::text, 'backup.restore', 'bench', $2::uuid FROM sites WHERE id = $1::uuid`,
 ];
 /**
- * For each statement, the indices of the values that it uses: 0 is the site, 1 the new workflow, 2 the workflow to copy,
- * 3 the new audit entry, and 4 the new event.
+ * For each statement, the indices of the values that it uses: 0 is the site, 1 the new workflow, 2 the workflow to
+ * copy, 3 the new audit entry, and 4 the new event.
  */
 const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0, 1, 4], [0], [0, 1, 3]];
 

@@ -30,7 +30,7 @@ const api: Api = async (asked) => ({
     : { id: 'site', status: 'active', created_at: new Date().toISOString() },
 });
 
-test('a start changes the vendor’s content if an earlier one ended after it had made the restore points', async () => {
+test('a start changes the vendor’s content if an earlier one ended after the restore points', async () => {
   const { url } = await listen(server, 0, '127.0.0.1');
   const admin = emulatorAdmin(url, 'admin');
   for (const domain of ['tea.demo.test', 'sandbox-tea.demo.test'])

@@ -258,7 +258,7 @@ test('objects of a missing role become those of the database’s owner, nobody e
   expect(await as(customer, name, 'select peek() as word')).toEqual([{ word: 'hidden' }]);
 });
 
-test('a missing role loses no grant on a function that runs with its caller’s rights, and nobody gets one on what ran with the role’s rights', async () => {
+test('grants on ordinary functions of a missing role come back, and none on what ran with its rights', async () => {
   const [name, app, guest, other] = [unique('grants'), unique('app'), unique('guest'), unique('other')];
   const ordinary = ['function plain(int, word text)', 'procedure work()', 'aggregate total(int)'];
   const kept = ['function peek("in" "Mood", "first Name" text)', 'procedure act()'];
