@@ -12,7 +12,7 @@ const samples = 400;
 const warmUps = 150;
 
 /**
- * The statements of the bare transaction. They write most of the rows that the service writes for an accepted restore.
+ * The statements of the bare transaction. They write the rows that the service writes for an accepted restore.
  * The workflow and its steps are copied from a restore that the service has accepted.
  */
 const bareStatements = [
@@ -20,14 +20,17 @@ const bareStatements = [
   `INSERT INTO workflow SELECT (jsonb_populate_record(w, jsonb_build_object('id', $2::text, 'resource_key', $2::text, 'subject_id', $1::text))).*
    FROM workflow w WHERE w.id = $3::uuid`,
   `INSERT INTO workflow_step SELECT (jsonb_populate_record(s, jsonb_build_object('workflow_id', $2::text))).* FROM workflow_step s WHERE s.workflow_id = $3::uuid`,
+  `INSERT INTO workflow_event (id, type, org_id, mode, resource, actor_key_id, workflow_id, kind, request_id, at)
+   SELECT $5::uuid, 'workflow.accepted', org_id, mode, '/v1/sites/' || $1::text, actor_key_id, id, kind, request_id,
+     clock_timestamp() FROM workflow WHERE id = $2::uuid`,
   "UPDATE sites SET status = 'restoring' WHERE id = $1::uuid",
   `INSERT INTO audit_outbox (id, org_id, mode, action, target, workflow_id) SELECT $4::uuid, org_id, mode::text, 'backup.restore', 'bench', $2::uuid FROM sites WHERE id = $1::uuid`,
 ];
 /**
  * For each statement, the indices of the values that it uses: 0 is the site, 1 the new workflow, 2 the workflow to
- * copy, and 3 the new audit entry.
+ * copy, 3 the new audit entry, and 4 the new event.
  */
-const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0], [0, 1, 3]];
+const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0, 1, 4], [0], [0, 1, 3]];
 
 /** Renumbers the parameters of a statement from $1, because Postgres refuses values that the statement does not use. */
 const renumber = (statement: string, used: readonly number[]): string =>
@@ -78,8 +81,8 @@ export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: S
 }
 
 /**
- * Compares the time until a restore is accepted with the time of a bare transaction with the same main inserts in the
- * same database. The worker is frozen, so that it uses no processor time.
+ * Compares the time until a restore is accepted with the time of a bare transaction with the same inserts in the same
+ * database. The worker is frozen, so that it uses no processor time.
  */
 export async function benchAccept(): Promise<void> {
   const stack = await startBenchStack();
@@ -120,7 +123,7 @@ async function bareTransactions(pool: Pool, copies: ReadonlyArray<{ siteId: stri
   ).rows;
   const taken: number[] = [];
   for (const { siteId } of copies) {
-    const all = [siteId, randomUUID(), model?.id ?? '', randomUUID()];
+    const all = [siteId, randomUUID(), model?.id ?? '', randomUUID(), randomUUID()];
     const startedMs = performance.now();
     await client.query('BEGIN');
     for (const [at, statement] of bareStatements.entries()) {

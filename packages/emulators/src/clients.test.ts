@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { closeServer, listen } from '@drydock/service/http';
 import { ActionsService, ImagesService, OpenAPI, ServerActionsService, ServersService } from 'hetzner-sdk-ts';
 import { proxmoxApi } from 'proxmox-api';
+import { emulatorAdmin } from './admin-client';
 import { createHetznerEmulator } from './hetzner/hetzner-emulator';
 import { fasterActions } from './hetzner/hetzner-world';
 import { createProxmoxEmulator } from './proxmox/proxmox-emulator';
@@ -115,6 +116,17 @@ print(json.dumps([image.status, [one.name for one in listed], commands, len(clie
       ['create_server', 'stop_server', 'create_image', 'rebuild_server', 'start_server'],
       0,
     ]);
+  });
+
+  it('and names its limit where it refuses a call that exceeds it', async () => {
+    const admin = emulatorAdmin(new URL(endpoint).origin, 'admin');
+    const ask = async () => await fetch(`${endpoint}/servers`, { headers: { authorization: `Bearer ${token}` } });
+    await admin.call('PUT', 'rate-limit', { perHour: 1 });
+    expect([(await ask()).status, await (await ask()).json()]).toMatchObject([
+      200,
+      { error: { code: 'rate_limit_exceeded', message: 'limit of 1 requests per hour reached' } },
+    ]);
+    await admin.call('PUT', 'rate-limit', { perHour: 36_000 });
   });
 
   it('to the SDK that is generated from the public schema', async () => {

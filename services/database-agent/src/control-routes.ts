@@ -1,5 +1,6 @@
 import { type ControlRoute, changeSchema, controlRoutesOf, done, ok } from '@drydock/agent/control';
 import {
+  DatabaseHostError,
   databaseDescriptionSchema,
   databaseHostProtocol,
   ensureDatabaseSchema,
@@ -9,12 +10,25 @@ import {
   prepareTargetSchema,
   upgradeSchema,
 } from '@drydock/agent/database';
+import { isDiskFull } from '@drydock/agent/jobs';
 import type { z } from 'zod';
 import { precheck } from './database-jobs';
 import type { HostedDatabases, Known } from './databases/hosted-databases';
 import { installedMajors } from './databases/instance';
 import { switchOver } from './moves/switch-over';
 import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './moves/upgrade-changes';
+
+/**
+ * Makes a route answer `no_space` for a full disk. Only a call before the point of no return may be so refused: its
+ * workflow then fails at once and leaves everything as it was.
+ */
+const refusingFullDisk = (route: ControlRoute): ControlRoute => ({
+  ...route,
+  handle: (values, body) =>
+    route.handle(values, body).catch((error: unknown) => {
+      throw isDiskFull(error) ? new DatabaseHostError('no_space', String(error), { cause: error }) : error;
+    }),
+});
 
 /** The routes of the control protocol, one for each call. Those of jobs are made by `jobRoutesOf`. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
@@ -39,8 +53,10 @@ export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
       },
       judgementSchema,
     ),
-    change('POST /upgrade', { op: 'post_upgrade', body: prepareTargetSchema }, ({ database }, wanted) =>
-      prepareTarget(database, wanted),
+    refusingFullDisk(
+      change('POST /upgrade', { op: 'post_upgrade', body: prepareTargetSchema }, ({ database }, wanted) =>
+        prepareTarget(database, wanted),
+      ),
     ),
     upgrade('block', ({ database }, { upgrade_id, fence }) => blockWrites(database, upgrade_id, fence)),
     upgrade('cutover', ({ database }, { upgrade_id, fence }) => switchOver(database, upgrade_id, fence)),

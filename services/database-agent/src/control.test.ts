@@ -4,7 +4,7 @@
  * @processes
  * @root
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createDatabaseHostClient } from '@drydock/agent/clients';
 import { findPostmaster } from '@drydock/postgres';
@@ -170,4 +170,21 @@ test('a call without a valid token is refused, and the refusal of a wrong body o
   await expect(host.client.ensureDatabase(newDatabaseId(), reserved, claim(1))).rejects.toMatchObject({
     code: 'invalid_request',
   });
+});
+
+test('an upgrade that finds the disk full is refused with the reason', async () => {
+  const databaseId = newDatabaseId();
+  await createDatabase(host.client, databaseId, 16);
+  const ledger = path.join(host.folder.databasesDir, 'ledger.ndjson');
+  await rename(ledger, `${ledger}.aside`);
+  // A write to this device fails as one to a full disk does.
+  await symlink('/dev/full', ledger);
+  const move = { upgrade_id: 'up', to_major: 17 as const, path: 'offline' as const };
+  try {
+    await expect(host.client.prepareTarget(databaseId, move, claim(2))).rejects.toMatchObject({ code: 'no_space' });
+  } finally {
+    await rm(ledger);
+    await rename(`${ledger}.aside`, ledger);
+  }
+  await host.client.prepareTarget(databaseId, move, claim(2));
 });

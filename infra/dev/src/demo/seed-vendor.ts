@@ -30,25 +30,28 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
       const surface = surfaceSchema.parse((await api(path)).body);
       return surface.in_progress ? null : surface;
     });
-  // The restore point of the mailbox is created last. If it exists, an earlier start has created all points.
-  if ((await atRest('Reading its timelines')).mailboxes.some(({ points }) => points.length > 0)) return id;
+  const { mailboxes } = await atRest('Reading its timelines');
   const admin = emulatorAdmin(vendor.url, vendor.token);
   const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));
-  const packageId = packages.find((found) => found.domain === domain)?.id;
-  await admin.call('PUT', `packages/${packageId}/content`, vendorContentBefore);
-  // The API answers 503 if no worker takes up the snapshot within ten seconds, for example because the other seeds keep
-  // all workers busy. Nothing has then been started.
-  await poll('A worker for the first snapshot', () =>
-    api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch(
-      (error: unknown) => {
-        if (String(error).includes(' answered 503')) return null;
-        throw error;
-      },
-    ),
-  );
-  await atRest('The first snapshot of Lighthouse Tea');
-  await admin.call('POST', `packages/${packageId}/points`);
-  await admin.call('PUT', `packages/${packageId}/content`, vendorContentNow);
+  const place = `packages/${packages.find((found) => found.domain === domain)?.id}`;
+  // The restore point of the mailbox is created last. If it exists, an earlier start has created all points.
+  if (!mailboxes.some(({ points }) => points.length > 0)) {
+    await admin.call('PUT', `${place}/content`, vendorContentBefore);
+    // The API answers 503 if no worker takes up the snapshot within ten seconds, for example because the other seeds
+    // keep all workers busy. Nothing has then been started.
+    await poll('A worker for the first snapshot', () =>
+      api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch(
+        (error: unknown) => {
+          if (String(error).includes(' answered 503')) return null;
+          throw error;
+        },
+      ),
+    );
+    await atRest('The first snapshot of Lighthouse Tea');
+    await admin.call('POST', `${place}/points`);
+  }
+  // The earlier start may have ended before it changed the content.
+  await admin.call('PUT', `${place}/content`, vendorContentNow);
   return id;
 }
 

@@ -13,6 +13,7 @@ const databaseHostStatuses = {
   already_switched: 409,
   not_caught_up: 409,
   instance_down: 503,
+  no_space: 507,
 } as const;
 
 export type DatabaseHostErrorCode = keyof typeof databaseHostStatuses;

@@ -256,7 +256,7 @@ export function createHetznerEmulator(options: HetznerOptions): HttpServer {
       const { isAllowed, headers } = limit.take(project);
       const reply = isAllowed
         ? answered(() => answerProject(world, project, call))
-        : errorReply('rate_limit_exceeded', 'limit of 3600 requests per hour reached');
+        : errorReply('rate_limit_exceeded', `limit of ${headers['ratelimit-limit']} requests per hour reached`);
       return { ...reply, headers: { ...reply.headers, ...headers, 'x-correlation-id': String(calls.list().length) } };
     },
   });

@@ -108,10 +108,7 @@ export interface LoggedCall {
   at: number;
   method: string;
   path: string;
-  /**
-   * The status of the answer. For a call with a fault whose answer is not `fixed`, it is 0. In S3 it is then the status
-   * of the answer before the fault changed it, or 200 if the call was not carried out.
-   */
+  /** The status of the answer that was sent, also in part. It is 0 if a fault left the call without an answer. */
   status: number;
 }
 

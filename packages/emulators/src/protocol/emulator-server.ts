@@ -14,7 +14,7 @@ import {
   type Route,
   sendReply,
 } from './call';
-import { type FaultOrders, sendFaulty } from './faults';
+import { type FaultOrders, faultyStatus, sendFaulty } from './faults';
 
 export interface Emulator {
   faults: FaultOrders;
@@ -50,7 +50,7 @@ export function createEmulatorServer(emulator: Emulator): Server {
         at: Date.now(),
         method: call.method,
         path: call.path,
-        status: 'status' in fault.answer ? fault.answer.status : 0,
+        status: faultyStatus(reply.status, fault.answer),
       });
       await sendFaulty(response, reply, fault.answer);
     })().catch(() => response.destroy());

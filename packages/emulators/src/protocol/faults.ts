@@ -80,6 +80,13 @@ export function createFaultOrders(): FaultOrders {
   };
 }
 
+/** The status of a faulty answer, or 0 if none is sent. `usual` is the status of the call's result. */
+export function faultyStatus(usual: number, answer: FaultAnswer): number {
+  if (answer.kind === 'fixed') return answer.status;
+  if (answer.kind === 'endless') return 200;
+  return answer.kind === 'reset' || answer.kind === 'silence' ? 0 : usual;
+}
+
 /** Sends a faulty answer. `reply` is the call's result, or an empty 200 if the call was not carried out. */
 export async function sendFaulty(response: ServerResponse, reply: Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CallLog } from '../protocol/call';
-import type { FaultAnswer, FaultOrder, FaultOrders } from '../protocol/faults';
+import { type FaultAnswer, type FaultOrder, type FaultOrders, faultyStatus } from '../protocol/faults';
 import { assertMayUse, authenticate, type Caller, type S3Account } from './authenticate';
 import * as buckets from './bucket-calls';
 import { listObjects, listVersions } from './bucket-calls';
@@ -147,7 +147,7 @@ async function serveCall(service: S3Service, request: IncomingMessage, response:
   const fault = service.faults.take(call.method, request.url ?? '/');
   if (fault !== null && fault.delayMs > 0) await wait(fault.delayMs);
   const reply = fault === null || isReal(fault) ? await replyTo(service, call) : emptyAnswer(200);
-  const status = fault !== null && 'status' in fault.answer ? fault.answer.status : reply.status;
+  const status = fault === null ? reply.status : faultyStatus(reply.status, fault.answer);
   service.calls.add({ at: Date.now(), method: call.method, path: request.url ?? '/', status });
   // The rest of a refused body is not read, so the connection cannot be reused.
   if (!request.complete) response.shouldKeepAlive = false;

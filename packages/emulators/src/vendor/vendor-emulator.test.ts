@@ -89,6 +89,26 @@ it('answers 401 without a key, and 404 for a missing package', async () => {
   expect((await ask('GET', '/package/1/web/timelineBackup')).status).toBe(404);
 });
 
+it('notes for each call the status that was sent, also after a fault, and 0 for a call without an answer', async () => {
+  const faults = [
+    { answer: { kind: 'as_usual' }, delayMs: 1 },
+    { answer: { kind: 'edited', set: { more: 1 } } },
+    { answer: { kind: 'drip', intervalMs: 0 }, isCarriedOut: true },
+    { answer: { kind: 'truncated', bytes: 1 }, isCarriedOut: true },
+    { answer: { kind: 'endless', bytes: 1 }, isCarriedOut: true },
+    { answer: { kind: 'fixed', status: 418 } },
+    { answer: { kind: 'reset' } },
+  ] as const;
+  for (const fault of faults) await admin().orderFault({ path: '^/package/999/', ...fault });
+  const before = (await admin().readCalls()).length;
+  for (const _fault of faults)
+    await fetch(`${url}/package/999/web/timelineBackup`, { headers: { authorization: 'Bearer live-key' } })
+      .then((response) => response.text())
+      .catch(() => undefined);
+  const statuses = (await admin().readCalls()).slice(before).map(({ status }) => status);
+  expect(statuses).toEqual([404, 404, 404, 404, 200, 418, 0]);
+});
+
 it('a file name never leads out of its package', async () => {
   const made = await ask('POST', '/reseller/*/addWeb', { type: 'linux', domain_name: 'b.example.com' });
   const { result: id } = made.json as { result: number };

@@ -33,6 +33,8 @@ export interface DumpRequest {
   url: string;
   /** True to record the owner of each object. Otherwise the loading role owns everything. */
   withOwners?: boolean;
+  /** The time limit in ms for reading the schema. Each table adds 20 ms. Default: 180,000. */
+  schemaMs?: number;
   signal?: AbortSignal | undefined;
 }
 
@@ -77,7 +79,7 @@ interface Moment {
  * pg_dump, which has its own session, locks no tables.
  */
 async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1): Promise<Moment> {
-  const { url, signal, withOwners = false } = request;
+  const { url, schemaMs, signal, withOwners = false } = request;
   try {
     await client.query('begin isolation level repeatable read read only');
     const { id: snapshotId, version, encoding } = snapshotSchema.parse((await client.query(snapshotSql)).rows[0]);
@@ -91,6 +93,7 @@ async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1)
       snapshotId,
       areTablesLocked: true,
       tables: tables.length,
+      baseMs: schemaMs,
       signal,
       ...owned,
     });

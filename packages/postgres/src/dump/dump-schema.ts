@@ -10,8 +10,8 @@ const failureSchema = z.object({
   refusal: z.object({ sqlState: z.string(), message: z.string() }),
 });
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
-/** The time limit of pg_dump. A catalogue of 50,000 tables takes 41 s on an idle machine. */
-const deadlineMs = { base: 180_000, perTable: 20 };
+/** The time for each table in ms. A catalogue of 50,000 tables takes 41 s on an idle machine. */
+const perTableMs = 20;
 /**
  * The most tables with which the two runs of pg_dump are concurrent. Each run needs some kB of memory for each table.
  */
@@ -46,6 +46,8 @@ export interface SchemaRequest {
    */
   isMadeByOwners?: boolean;
   excludeSchemas?: readonly string[];
+  /** The time limit of pg_dump in ms. Each table adds 20 ms. Default: 180,000. */
+  baseMs?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -90,8 +92,8 @@ function argumentsOf(request: SchemaRequest): string[] {
 
 /**
  * Writes a schema as SQL with pg_dump 18, which runs as WebAssembly in its own thread. The server may be of major 9.2
- * or newer, without TLS. Throws TransferError `dump_failed` or `message_too_large`, the signal's reason, or a
- * TimeoutError after 180 s plus 20 ms for each table.
+ * or newer, without TLS. Throws TransferError `dump_failed`, also after the time limit, or `message_too_large`, or the
+ * signal's reason.
  */
 export const dumpSchema = (request: SchemaRequest): Promise<string> =>
   forEitherServer((isBefore17) => runPgDump(request, isBefore17));
@@ -121,18 +123,26 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
     areTablesLocked: request.areTablesLocked === true,
   };
   const worker = new Worker(workerFile, { workerData, execArgv: [], env: { TZ: 'UTC' } });
-  const signal = AbortSignal.any([
-    AbortSignal.timeout(deadlineMs.base + deadlineMs.perTable * (request.tables ?? 0)),
-    ...(request.signal ? [request.signal] : []),
-  ]);
+  const limitMs = (request.baseMs ?? 180_000) + perTableMs * (request.tables ?? 0);
+  const limit = AbortSignal.timeout(limitMs);
+  const signal = AbortSignal.any([limit, ...(request.signal ? [request.signal] : [])]);
   try {
-    const answer = answerSchema.parse(await firstMessage(worker, signal));
+    const message = await firstMessage(worker, signal).catch((error: unknown) => {
+      throw limit.aborted && signal.reason === limit.reason ? timedOut(limitMs) : error;
+    });
+    const answer = answerSchema.parse(message);
     if ('error' in answer) throw await nameFailure(request, answer);
     return answer.sql;
   } finally {
     await worker.terminate();
   }
 }
+
+/** Has a cause without a code, so that `dumpDatabase` does not try again at once and take as long each time. */
+const timedOut = (limitMs: number): TransferError => {
+  const cause = new Error(`the schema was not read in ${Math.round(limitMs / 1_000)} seconds`);
+  return new TransferError('dump_failed', cause.message, { cause });
+};
 
 /** Returns pg_dump's error with Postgres' message and SQLSTATE. For a permanent error it also finds the object. */
 async function nameFailure(

@@ -303,7 +303,7 @@ class Load {
   /** Runs GRANT and REVOKE for the roles of this server. A grant to a missing role becomes a finding. */
   private async restorePrivileges(statements: SqlStatement[]): Promise<void> {
     for (const { text: dumped, outline, object, owner } of statements) {
-      if (this.hasGone(owner) && this.roles.isKeptBack(outline)) continue;
+      if (this.roles.isKeptBack(outline)) continue;
       const text = withRolesOf(dumped, this.names);
       if (text === null) {
         if (!outline.startsWith('REVOKE'))

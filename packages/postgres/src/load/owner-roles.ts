@@ -61,6 +61,9 @@ async function definersOf(client: pg.ClientBase): Promise<Map<string, string>> {
   return new Map(definerSchema.parse((await client.query(definersSql)).rows).map(({ oid, object }) => [oid, object]));
 }
 
+/** Omits needless quotes. pg_dump also quotes names that are a keyword in its own major only. */
+const plainNames = (text: string): string => text.replace(/"([a-z_][a-z0-9_]*)"/g, '$1');
+
 interface Inherited {
   objects: string[];
   /** Objects that ran with the role's rights: SECURITY DEFINER functions and views. */
@@ -116,12 +119,14 @@ export class OwnerRoles {
   }
 
   /**
-   * Tells whether a grant of a missing role is left out. Grants on functions and views are, because these may run with
-   * the rights of their owner.
+   * Tells whether a grant is left out. That is a grant on a SECURITY DEFINER function or a view of a missing role,
+   * whoever made the grant, because these run with the rights of their owner. The finding of that role names them.
    */
   isKeptBack(outline: string): boolean {
-    const on = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline);
-    return on !== null && (on[1] !== 'TABLE' || this.views.has(on[2] ?? ''));
+    const [, kind = '', object = ''] = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline) ?? [];
+    if (kind === 'TABLE') return this.views.has(object);
+    const routine = plainNames(`${kind.toLowerCase()} ${object}`);
+    return [...this.gone.values()].some(({ definers }) => definers.some((name) => plainNames(name) === routine));
   }
 
   /** Returns the statements that revoke PUBLIC's default right to run SECURITY DEFINER functions of missing roles. */

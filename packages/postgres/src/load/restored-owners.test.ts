@@ -258,6 +258,57 @@ test('objects of a missing role become those of the database’s owner, nobody e
   expect(await as(customer, name, 'select peek() as word')).toEqual([{ word: 'hidden' }]);
 });
 
+test('grants on ordinary functions of a missing role come back, and none on what ran with its rights', async () => {
+  const [name, app, guest, other] = [unique('grants'), unique('app'), unique('guest'), unique('other')];
+  const ordinary = ['function plain(int, word text)', 'procedure work()', 'aggregate total(int)'];
+  const kept = ['function peek("in" "Mood", "first Name" text)', 'procedure act()'];
+  const grantAll = (what: string): string[] => [
+    `revoke all on ${what.replace('aggregate', 'function')} from public`,
+    `grant execute on ${what.replace('aggregate', 'function')} to ${guest} with grant option`,
+  ];
+  const customer = await createCustomer(
+    servers,
+    name,
+    `set createrole_self_grant = 'set, inherit'`,
+    `create role ${app}; create role ${guest}; create role ${other}; grant create on schema public to ${app}`,
+    "create table shared (word text); insert into shared values ('for all')",
+    `grant select on shared to ${app}`,
+    `set role ${app}`,
+    `create type "Mood" as enum ('fine')`,
+    'create function plain(int, word text) returns int language sql as $$ select 1 $$',
+    'create procedure work() language sql as $$ select 1 $$',
+    'create aggregate total(int) (sfunc = int4pl, stype = int)',
+    'create function peek("in" "Mood", "first Name" text) returns int language sql security definer as $$ select 1 $$',
+    'create procedure act() language sql security definer as $$ select 1 $$',
+    'create view seen as select word from shared',
+    ...[...ordinary, ...kept].flatMap(grantAll),
+    `grant select on seen to ${guest} with grant option`,
+    `set role ${guest}`,
+    ...[...ordinary, ...kept].map((what) => `grant execute on ${what.replace('aggregate', 'function')} to ${other}`),
+    `grant select on seen to ${other}`,
+    'reset role',
+  );
+  const { findings } = await restored(customer, [
+    `reassign owned by ${app} to ${name}`,
+    `drop owned by ${app} cascade`,
+    `drop role ${app}`,
+  ]);
+  const changed = findings.filter(({ kind }) => kind === 'owner_changed').map(({ reason }) => reason);
+  expect(changed).toEqual([expect.stringContaining(`ran with the rights of ${app}: `)]);
+  for (const object of ['function public.peek(', 'procedure public.act()', 'view public.seen'])
+    expect(changed[0]).toContain(object);
+  const target = withDatabase(customer.targetUrl, name);
+  const may = `select proname from pg_proc where pronamespace = 'public'::regnamespace
+    and has_function_privilege($role$%$role$, oid, 'execute') order by 1`;
+  for (const role of [guest, other]) {
+    const names = await runSql(target, may.replace('%', role));
+    expect(names).toEqual([{ proname: 'plain' }, { proname: 'total' }, { proname: 'work' }]);
+    expect(await runSql(target, `select has_table_privilege('${role}', 'seen', 'select') as may`)).toEqual([
+      { may: false },
+    ]);
+  }
+});
+
 test('a backup without owners gives every object to the database’s owner, and a finding says so', async () => {
   const [name, app] = [unique('earlier'), unique('app')];
   const customer = await createCustomer(

@@ -54,6 +54,23 @@ test('a dump whose session somebody ends fails, and may be tried again', async (
   });
 });
 
+test('a dump whose schema is not read in time fails with a code and a reason, and may be tried again', async () => {
+  const source = await createOwnedDatabase();
+  const late = async (): Promise<void> => {
+    for await (const section of dumpDatabase({ url: source.readerUrl, schemaMs: 0 })) void section;
+  };
+  await expect(late()).rejects.toMatchObject({
+    name: 'TransferError',
+    code: 'dump_failed',
+    isPermanent: false,
+    reason: 'the schema was not read in 0 seconds',
+  });
+  const stop = new AbortController();
+  stop.abort(new Error('stopped'));
+  const stopped = dumpSchema({ url: source.readerUrl, section: 'pre-data', baseMs: 0, signal: stop.signal });
+  await expect(stopped).rejects.toThrow('stopped');
+});
+
 test('a table that somebody drops while it is read is dumped whole, and dropped when the dump has ended', async () => {
   const source = await createOwnedDatabase();
   await runSql(source.url, 'create table t (a int); insert into t select generate_series(1, 1000)');

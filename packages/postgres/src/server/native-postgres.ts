@@ -77,14 +77,21 @@ export const postgresEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bi
 /**
  * Creates a data folder with the superuser `postgres` and this password (scram-sha-256). An interrupted creation leaves
  * only `<dataDir>.unfinished` and a password file beside it, which the next call removes. If this process is root,
- * initdb runs as nobody, because it requires an account with a name.
+ * initdb runs as nobody, because it requires an account with a name. The error of a full disk has the code ENOSPC.
  */
 export async function initCluster(initdb: string, dataDir: string, password: string): Promise<void> {
   const unfinished = `${dataDir}.unfinished`;
   fs.rmSync(unfinished, { recursive: true, force: true });
   const { DRYDOCK_EPHEMERAL: isEphemeral, DRYDOCK_PREPARED_CLUSTERS: prepared } = process.env;
-  if (isEphemeral === '1' && prepared !== undefined) await copyPrepared(initdb, { prepared, unfinished, password });
-  else await makeCluster(initdb, unfinished, password);
+  const made =
+    isEphemeral === '1' && prepared !== undefined
+      ? copyPrepared(initdb, { prepared, unfinished, password })
+      : makeCluster(initdb, unfinished, password);
+  await made.catch((error: unknown) => {
+    const said = typeof error === 'object' && error !== null && 'stderr' in error ? String(error.stderr) : '';
+    if (!/No space left on device|Disk quota exceeded/.test(said)) throw error;
+    throw Object.assign(new Error('there is no space for a new cluster', { cause: error }), { code: 'ENOSPC' });
+  });
   fs.renameSync(unfinished, dataDir);
 }
 

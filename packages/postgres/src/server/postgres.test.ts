@@ -8,6 +8,7 @@ import path from 'node:path';
 import { isSameProcess, proveProcess } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
+import { initCluster } from './native-postgres';
 import { type PostgresServer, startPostgres } from './postgres';
 
 let folder: string;
@@ -162,4 +163,12 @@ test('no password of a statement that fails is in the log, and no ordinary role 
 
 test('says why it does not start', async () => {
   await expect(startPostgres({ folder, settings: { no_such_setting: '1' } })).rejects.toThrow(/no_such_setting/);
+});
+
+test('a new cluster that finds the disk full fails with the code of a full disk', async () => {
+  asForUsers();
+  const program = path.join(folder, 'initdb');
+  // A write to this device fails as one to a full disk does.
+  fs.writeFileSync(program, '#!/bin/sh\nexec cat /dev/zero >/dev/full\n', { mode: 0o755 });
+  await expect(initCluster(program, path.join(folder, 'data'), 'secret')).rejects.toMatchObject({ code: 'ENOSPC' });
 });

@@ -25,6 +25,7 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
   already_switched: 'switched',
   stale_fence: 'stale_fence',
   major_not_installed: 'major_not_installed',
+  no_space: 'no_space',
 };
 
 /**
@@ -33,7 +34,6 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
  */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,
-  no_space: 'no_space',
   content_refused: 'content_refused',
   'upgrade.rights_differ': 'content_refused',
   'transfer.meta_command': 'archive_refused',

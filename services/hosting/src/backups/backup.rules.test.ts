@@ -1,3 +1,5 @@
+import { completeLimits } from '@drydock/archive';
+import { movingLimits } from './archive.steps';
 import { allowanceOf, type Backup, expiryOf, refuseBackup, refuseRestore, statusAt } from './backup.rules';
 
 const now = new Date('2030-01-02T12:00:00.000Z');
@@ -126,4 +128,8 @@ it('expires when its retention ends and not before', () => {
   expect(statusAt({ status: 'completed', expiresAt }, new Date(now.getTime() - 1))).toBe('completed');
   expect(statusAt({ status: 'completed', expiresAt }, now)).toBe('expired');
   expect(statusAt({ status: 'failed', expiresAt }, now)).toBe('failed');
+});
+
+test('a step that moves the largest archive at 200 MB/s ends in time', () => {
+  expect(movingLimits.timeoutSeconds).toBeGreaterThan(completeLimits().rawBytesMax / 200e6);
 });

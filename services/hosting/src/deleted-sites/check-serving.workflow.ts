@@ -1,4 +1,4 @@
-import { fencedCall, type StepContext } from '@drydock/workflow/definition';
+import { type FencedCall, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { forgetRuns } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { defineWorkflow, type WorkContext } from '../context/context';
@@ -10,9 +10,12 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 const checksMax = 40;
 const checksAtOnce = 8;
 /**
- * The time for five rounds of `checksAtOnce` checks. A page that takes 15 s or longer counts as no answer.
+ * A check that takes longer counts as no answer. A page may take 15 s. The calls to a host over ssh wait for longer, so
+ * that the sites of a silent one would keep the step from ever ending in time.
  */
-const checkSeconds = 120;
+const checkMs = 20_000;
+/** Enough for the five rounds of `checksAtOnce` checks. */
+const stepSeconds = 120;
 
 /**
  * Makes a site that has come back from its deletion active once it serves. A site that was broken when it was deleted
@@ -24,7 +27,7 @@ export const checkServingWorkflow = defineWorkflow({
   isRoutine: true,
 })
   .step('check', {
-    timeoutSeconds: checkSeconds,
+    timeoutSeconds: stepSeconds,
     run: async (step, context) => {
       const waiting = await listWaiting(context.database.pool, step.mode, context.now(), checksMax);
       const serving: string[] = [];
@@ -40,12 +43,13 @@ export const checkServingWorkflow = defineWorkflow({
   })
   .build();
 
-/** Whether the site serves. False if the host does not answer. */
-async function doesServe(
-  { siteHosts }: WorkContext,
-  step: StepContext<unknown, unknown>,
+/** Whether the site serves. False if the host does not answer in `checkMs`. */
+export async function doesServe(
+  { siteHosts }: Pick<WorkContext, 'siteHosts'>,
+  step: Pick<StepContext<unknown, unknown>, 'mode' | keyof FencedCall>,
   { platform, ...site }: WaitingSite,
 ): Promise<boolean> {
-  const probe = await siteHosts[platform]?.probe({ ...site, mode: step.mode }, fencedCall(step)).catch(() => null);
+  const call = { ...fencedCall(step), signal: AbortSignal.any([step.signal, AbortSignal.timeout(checkMs)]) };
+  const probe = await siteHosts[platform]?.probe({ ...site, mode: step.mode }, call).catch(() => null);
   return probe != null && serves(probe);
 }

@@ -5,7 +5,7 @@ import { refusalByWorkflow } from '@drydock/workflow/definition';
 import { acceptWorkflow, assertFree, followHeaders, problemOf } from '@drydock/workflow/http';
 import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
-import { findNewestBackup } from '../backups/backup.store';
+import { findLeftBackup, findNewestBackup } from '../backups/backup.store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { describeSite } from '../providers/site-host';
@@ -15,11 +15,11 @@ import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.type
 import { holdSite, readSite, viewSite } from '../sites/site-record';
 import { deleteSiteWorkflow } from './delete-site.workflow';
 
-/** The source from which the deleted site can be restored: a last backup, the newest existing backup, or nothing. */
-type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'newest'; id: string } | { kind: 'nothing' };
+/** The source from which the deleted site can be restored: a last backup, an existing backup, or nothing. */
+type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'existing'; id: string } | { kind: 'nothing' };
 
 /**
- * Asks the host what the first step of the deletion asks, and changes nothing. A host that does not answer is a
+ * Asks what the first step of the deletion asks, and changes nothing. A host that does not answer is a
  * finding, not an error.
  */
 export const preflightDeletion = (context: HandlerContext) =>
@@ -51,23 +51,25 @@ async function lookForLeft(
 ): Promise<Left> {
   // A site on a platform without backups cannot be restored.
   if (unsupportedReasonOf(site.platform) !== '') return { kind: 'nothing' };
+  const kept = await findLeftBackup(database.pool, site.id);
+  if (kept !== null) return { kind: 'existing', id: kept };
   const hosted = takesBackup ? await describeSite(siteHosts, site).catch(() => 'silent' as const) : null;
   if (hosted === 'silent') return { kind: 'last', isHostSilent: true };
   if (hosted !== null)
     return hosted.currentRelease === null ? { kind: 'nothing' } : { kind: 'last', isHostSilent: false };
   const id = await findNewestBackup(database.pool, site.id, now);
-  return id === null ? { kind: 'nothing' } : { kind: 'newest', id };
+  return id === null ? { kind: 'nothing' } : { kind: 'existing', id };
 }
 
 function findingsOf(left: Left): Finding[] {
   if (left.kind === 'nothing')
     return [{ level: 'WARNING', code: 'no_backup', detail: 'Nothing is left to restore the site from.' }];
-  if (left.kind === 'newest')
+  if (left.kind === 'existing')
     return [
       {
         level: 'WARNING',
         code: 'no_last_backup',
-        detail: `No last backup is taken: everything written since the newest one, ${left.id}, is lost.`,
+        detail: `No last backup is taken: everything written since the backup ${left.id} is lost.`,
       },
     ];
   return left.isHostSilent

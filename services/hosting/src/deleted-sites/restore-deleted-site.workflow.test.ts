@@ -245,8 +245,14 @@ it('a site whose deletion was abandoned half-way comes back from the last backup
     json: { status: 'failed' },
   });
   expect(await siteOf(siteId)).toMatchObject({ status: 'failed' });
+  const told = await world.api.call('POST', `/v1/sites/${siteId}/deletion/preflight`);
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason_code: '' });
+  const [kept] = await world.api.rows<{ id: string }>('SELECT id FROM backups WHERE site_id = $1', [siteId]);
+  expect(told.json).toMatchObject({
+    would: expect.stringContaining('It can come back'),
+    findings: [{ code: 'no_last_backup', detail: expect.stringContaining(kept?.id ?? 'no id') }],
+  });
   await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
   expect((await stateOf(world, siteId)).page).toBe(before.page);
   expect(await siteOf(siteId)).toMatchObject({ created_at: Reflect.get(made as object, 'created_at') });

@@ -215,6 +215,12 @@ it('the preflight of a deletion tells what would be left to restore from, and gi
     findings: [{ level: 'WARNING', code: 'no_last_backup', detail }],
     undo: false,
   });
+  // A completed backup of a site without an expiry is one that an abandoned deletion has left.
+  await api.rows('UPDATE backups SET expires_at = NULL WHERE id = $1', [backupId]);
+  expect(await preflight()).toMatchObject({
+    would: expect.stringContaining('It can come back'),
+    findings: [{ level: 'WARNING', code: 'no_last_backup', detail }],
+  });
   const workflowId = workflowIdOf(await api.call('DELETE', `/v1/sites/${siteId}`));
   expect(await preflight()).toMatchObject({ refusal: { code: 'operation_in_progress', workflow_id: workflowId } });
 });

@@ -124,9 +124,10 @@ async function sendStart(
   signal?: AbortSignal,
 ): Promise<Accepted> {
   const [vm, machine] = [await requireVm(api, machineId, signal), await reader.readMachine(machineId, signal)];
-  const size = options.sizes[order.spec];
+  const size = Object.hasOwn(options.sizes, order.spec) ? options.sizes[order.spec] : undefined;
   if (machine?.isLocked === true) throw new ComputeError('locked', `VM ${machineId} is still being made`);
-  if (machine?.powerState === 'on' || size === undefined) return { actionId: null, machineId, snapshotId: null };
+  if (machine?.powerState === 'on') return { actionId: null, machineId, snapshotId: null };
+  if (size === undefined) throw new ComputeError('order_refused', `the size ${order.spec} is not configured any more`);
   const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
   await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
   const grown = { disk: firstDisk, size: `${size.diskGb}G` };

@@ -1,4 +1,5 @@
 import {
+  carryOut,
   ended,
   openRig,
   orderMachine,
@@ -87,6 +88,22 @@ it('gives a machine its ordered size', async () => {
   const machineId = await orderMachine(world, { ...rig.order(), spec: 'large' });
   // The provider's 80 GB are 80 times 2^30 bytes.
   expect(await world.driver.readMachine(machineId)).toMatchObject({ spec: 'large', diskGb: 85.9 });
+});
+
+it('refuses to start a machine whose ordered size is not configured any more', async () => {
+  const order = rig.order();
+  const create: Change = { kind: 'create', reference: reference(), order };
+  const { machineId } = await carryOut(world, create);
+  const start = (spec: string): Change => ({
+    kind: 'start',
+    reference: reference(),
+    machineId,
+    order: { ...order, spec },
+  });
+  for (const spec of ['gone', 'toString']) expect((await refusalOf(send(start(spec)))).reason).toBe('order_refused');
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off' });
+  await carryOut(world, start(order.spec));
+  expect(await send(start('gone'))).toMatchObject({ actionId: null });
 });
 
 it('refuses a rebuild, which this provider does not support', async () => {

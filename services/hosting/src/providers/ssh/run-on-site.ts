@@ -254,7 +254,7 @@ const fencePattern = /^\d{1,18}$/;
  * In seconds. After `total` the host ends a script. After `silence` without a byte this process gives up. `silence` is
  * long where data moves, because a database builds a large index without any output.
  */
-const limits = { short: { total: 60, silence: 75 }, moving: { total: 6 * 3_600, silence: 1_800 } } as const;
+const limits = { short: { total: 60, silence: 75 }, moving: { total: 7 * 3_600, silence: 1_800 } } as const;
 
 function requireWord(value: string, what: string): string {
   if (!word.test(value)) throw new Error(`${what} cannot be a name on the host`);

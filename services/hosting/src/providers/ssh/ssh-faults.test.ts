@@ -15,6 +15,7 @@ import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fau
 import { until } from '@drydock/testing/wait';
 import { canMountSmallDisk, describeOnHost, openSshRig, type SshRig } from '../../../test/ssh-host';
 import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
+import { doesServe } from '../../deleted-sites/check-serving.workflow';
 import { localBackupStorage } from '../backup-storage.local';
 import { type SiteHost, SiteHostError, type SiteRef } from '../site-host';
 import { RemoteError, remoteCommand, runRemote } from './run-on-site';
@@ -106,6 +107,18 @@ onHost('a host over ssh behind a bad network', () => {
     proxy.faults.isBlackhole = false;
     // The old connection may be found dead only later, so calls are repeated until one succeeds.
     await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
+  });
+
+  it('counts a site on a silent host as one that does not serve, long before the host is given up', async () => {
+    const site = newSiteRef();
+    await driver.create(site, { domain: 'tea.example.com' }, nextOrder());
+    const order = nextOrder(AbortSignal.timeout(30_000));
+    proxy.faults.isBlackhole = true;
+    const step = { ...order, mode: site.mode };
+    const serves = await doesServe({ siteHosts: { ssh: driver } }, step, { ...site, platform: 'ssh' });
+    proxy.reset();
+    proxy.faults.isBlackhole = false;
+    expect([serves, order.signal.aborted]).toEqual([false, false]);
   });
 
   it('has the host itself end a command that hangs, with all that it has started', async () => {
