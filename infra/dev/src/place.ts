@@ -16,8 +16,9 @@ export interface Place {
   /** Returns the absolute path of a volume. */
   folderOf(name: string): string;
   /**
-   * Returns the folder with the socket of `sites-postgres`, which has the databases of sites from earlier versions. The
-   * site agent can log in there only through the socket. Returns '' if no `sites-postgres` runs.
+   * Returns the folder with the socket of `sites-postgres`, the cluster in which earlier versions of Drydock made the
+   * databases of sites. The site agent can log in there only through the socket. Returns '' if `sites-postgres` does
+   * not run.
    */
   sitesSocketFolder(): string;
   /** Returns a setting that the operator may choose and that is no secret, or `fallback` ('' by default). */

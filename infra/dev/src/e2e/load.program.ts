@@ -16,8 +16,8 @@ const setupSchema = z.object({
   token: z.string(),
   clients: z.int(),
   /**
-   * The calls that each client makes in turn. A call with a body is a write. It is repeated with the same
-   * Idempotency-Key until it succeeds.
+   * The calls that each client makes in turn. A call with a body is a write. A call that is refused with Retry-After is
+   * repeated, a write with the same Idempotency-Key.
    */
   calls: z.array(z.object({ path: z.string(), body: z.record(z.string(), z.unknown()).optional() })).min(1),
   pauseMs: z.int(),

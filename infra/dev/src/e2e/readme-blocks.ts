@@ -53,8 +53,8 @@ export function listPages(): string[] {
 }
 
 /**
- * Lists all blocks of all READMEs and guides, except those that begin with `npm start` or `npm test`, which the callers
- * run themselves.
+ * Lists all blocks of all READMEs and guides, except those that begin with `npm start` or `npm test`. The callers start
+ * Drydock themselves.
  */
 export const listBlocks = (): Block[] =>
   listPages()
