@@ -43,8 +43,8 @@ export interface SecretPlace extends Place {
    */
   fingerprint(label: string): string;
   /**
-   * Returns a secret of an emulator. It stays the same when the master key of `npm start` is rotated, because the
-   * secrets of a real provider would not change either.
+   * Returns a secret of an emulator. The secrets of a real provider do not change with Drydock's master key. So `npm
+   * start` can keep these secrets during a rotation, by `emulators-master.key`.
    */
   derive(label: string): string;
   /** Returns the URL of a cluster's superuser. Returns '' for `sites-postgres` if it does not run. */

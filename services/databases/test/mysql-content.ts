@@ -46,8 +46,8 @@ const quotedBytes = (_: string, hex: string): string =>
   ` DEFAULT '${Buffer.from(hex, 'hex').toString('latin1').replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
 
 /**
- * Removes differences between the spellings of one statement in different versions. 10.6 calls `utf8` `utf8mb3`, 10.11
- * writes each collation, and 11.8 writes the bytes of binary defaults.
+ * Removes differences between the spellings of one statement in different versions. From 10.6 on the server writes
+ * `utf8mb3` for `utf8`, from 10.11 on each collation, and from 11.8 on the bytes of binary defaults.
  */
 const written = (statement: string): string =>
   statement

@@ -15,7 +15,7 @@ const suiteSchema = z.object({
 });
 export type Suite = z.infer<typeof suiteSchema>;
 
-/** The extent of a run. `packages/testing/README.md` says which suites each extent contains. */
+/** The extent of a run: `quick` has the suites of tier `gate`, `all` also those of `long`, and `chaos` all suites. */
 export type Scope = 'quick' | 'all' | 'chaos';
 
 interface Pragmas {

@@ -43,9 +43,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage; null if there is none. Drydock's own database may have
- * no record of this archive, because it was restored to an earlier moment. The manifest is authenticated by the archive
- * key. The caller still has to verify the content.
+ * Finds the newest complete archive of a backup in the storage; null if there is none. Drydock's own database has no
+ * record of this archive if it was restored to an earlier moment. The archive key authenticates the manifest. The
+ * caller still has to verify the content.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;

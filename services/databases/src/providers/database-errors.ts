@@ -16,7 +16,7 @@ import {
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
 
 // An error of the database agent passes through two functions. `translated` turns it into a `DatabaseProviderError`,
-// which names a refusal. `definitely` then turns that error into the failure of the step, if the refusal is permanent.
+// which names a refusal. `definitely` then turns most of these errors into the failure of the step.
 
 const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> = {
   unknown_database: 'unknown_database',
@@ -98,8 +98,8 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /**
- * The problem codes of refusals that are not about an archive. Except for `unknown_database`, a refusal without a code
- * here and without a reason is thrown unchanged, so the step is repeated.
+ * The problem codes of refusals that are not about an archive. Except for `unknown_database`, a refusal that has
+ * neither a code here nor a reason is thrown unchanged.
  */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
@@ -129,7 +129,8 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
 
 /**
  * Turns a refusal into the failure of the step if repeating the step cannot help. Throws other errors unchanged, so the
- * step is repeated. `content` says whether refused content could not be packed or could not be loaded.
+ * step is repeated. `switched` is thrown unchanged too, and the callers handle it. `content` says whether refused
+ * content could not be packed or could not be loaded.
  */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {

@@ -97,7 +97,7 @@ export interface UpgradePlan {
 export interface ArchiveToWrite {
   sink: ArchiveSink;
   archiveId: string;
-  /** The sequence number of the archive, greater than that of every earlier archive of the database. */
+  /** The sequence number of the archive. A stored archive has a greater number than earlier ones of its database. */
   sequence: number;
   createdAt: Date;
 }

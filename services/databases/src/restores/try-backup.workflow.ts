@@ -72,7 +72,7 @@ interface Asking {
 
 /**
  * Loads the backup on trial, or waits for a trial that already runs. Resolves with null once the backup has a proof,
- * and with a finding if the trial recorded none.
+ * otherwise with a finding that tells why it has none.
  */
 export async function tryBackup(
   context: HandlerContext,
