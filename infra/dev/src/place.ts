@@ -11,7 +11,7 @@ export type Variables = Record<string, string>;
 export interface Place {
   /** True for `npm start`, which runs emulators instead of the operator's providers. */
   isEmbedded: boolean;
-  /** Returns `host:port` of a process. @throws for an unknown name */
+  /** Returns `host:port` of a process. In `npm start` it throws for an unknown name. */
   addressOf(name: string): string;
   /** Returns the absolute path of a volume. */
   folderOf(name: string): string;
@@ -21,7 +21,10 @@ export interface Place {
    * not run.
    */
   sitesSocketFolder(): string;
-  /** Returns a setting that the operator may choose and that is no secret, or `fallback` ('' by default). */
+  /**
+   * Returns a setting that the operator may choose and that is no secret, or `fallback` ('' by default). The Helm chart
+   * has its own defaults in values.yaml.
+   */
   setting(variable: string, fallback?: string): string;
 }
 

@@ -555,7 +555,8 @@ itWithRedis(
     await until(usedSince, { timeoutMs: 200_000, what: 'the use of a key in phase 2 to be noted' });
 
     receiver.secrets.shift();
-    // The workers with an ARCHIVE_KEY keep both archive keys, so that older backups stay readable. No restart is needed.
+    // The workers with an ARCHIVE_KEY keep both archive keys, so that older backups stay readable. They are not
+    // restarted in this phase.
     await carryOut(next, load, ['hosting-worker', 'databases-worker']);
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls.map(() => false), ...newUrls.map(() => true)]);
     expect(await stays()).toEqual(everythingStays);

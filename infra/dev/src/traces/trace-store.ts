@@ -13,7 +13,7 @@ export interface Row extends Span {
 
 export interface Trace {
   traceId: string;
-  /** The span that began first among those whose parent was not received. It is usually the root of the trace. */
+  /** The span that began first among those without a received parent. It is usually the root of the trace. */
   first: Span;
   startMs: number;
   durationMs: number;

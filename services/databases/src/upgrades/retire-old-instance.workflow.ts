@@ -45,8 +45,8 @@ export async function retireLater(
     orgId,
     mode,
     input: { upgradeId },
-    // The schedule repeats hourly, because another workflow may have locked the database when it is due. The workflow
-    // removes the schedule when it has succeeded.
+    // The schedule repeats hourly, because another workflow may have locked the database when the schedule is due. The
+    // removal of the old instance also removes the schedule.
     interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });
