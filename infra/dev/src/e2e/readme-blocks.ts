@@ -53,8 +53,8 @@ export function listPages(): string[] {
 }
 
 /**
- * Lists all blocks of all READMEs and guides, except those that begin with `npm start` or `npm test`. The callers start
- * Drydock themselves.
+ * Lists all blocks of all READMEs and guides, except those that begin with `npm start` or `npm test`. Drydock already
+ * runs when the blocks are run.
  */
 export const listBlocks = (): Block[] =>
   listPages()

@@ -17,7 +17,7 @@ jest.setTimeout(900_000);
 
 beforeAll(async () => {
   collector = await startCollector();
-  // With TRACE_READS the spans of scheduled work are sent too.
+  // With TRACE_READS=1 all spans of scheduled work are sent too.
   stack = await startStack({ otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: 'sites', TRACE_READS: '1' } });
 });
 afterAll(async () => {

@@ -123,8 +123,8 @@ export interface VerifiedRestore {
   rows: number;
   /**
    * The table from which a row was read back, quoted as the engine quotes names, such as `"schema"."name"`. Null if no
-   * row was read: every table is empty, row security hides the rows, or `stageRestore` has loaded an archive of MySQL or
-   * MariaDB.
+   * row was read: every table is empty, row security hides the rows, or `stageRestore` has loaded an archive of MySQL
+   * or MariaDB.
    */
   readFrom: string | null;
   /** The parts of the backup that are missing, changed or unproven after the load, for the customer. */
