@@ -32,7 +32,7 @@ interface Run {
  * The crash cases to run, by kind of workflow. A kind that is not listed has the usual cases. In a `throw` case the
  * workflow fails or waits for staff. The kinds below whose `throw` cases are left out have no undo: the effect of a
  * failed run stays, and the work is started again. An upgrade takes long, so the long suites run only its `kill` cases
- * and one `throw` case. The chaos run has all of them.
+ * and one `throw` case. The chaos run has all cases of an upgrade.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {

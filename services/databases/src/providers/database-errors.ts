@@ -28,8 +28,9 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
 };
 
 /**
- * The refusal for each error code of a job, except for the codes of archive errors. A job with any other code is
- * repeated, because the cause may be temporary, such as a lost connection.
+ * The refusal for each error code of a job. The codes of archive errors are missing, because `errorOfJob` has replaced
+ * them. A job with a code that is known nowhere is repeated, because the cause may be temporary, such as a lost
+ * connection.
  */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,

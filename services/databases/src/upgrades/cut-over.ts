@@ -67,7 +67,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // If the agent does not know the upgrade, it was already undone, and the record of its end was lost.
+    // An upgrade that the agent does not know was already undone, and the record of its end was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

@@ -46,7 +46,7 @@ export async function retireLater(
     mode,
     input: { upgradeId },
     // The schedule repeats hourly, because another workflow may have locked the database when the schedule is due. The
-    // removal of the old instance also removes the schedule.
+    // workflow removes the schedule once it has removed the old instance.
     interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });
