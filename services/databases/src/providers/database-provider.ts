@@ -66,8 +66,8 @@ export interface HostedDatabase {
 
 /**
  * How an upgrade moves the data. `logical`: the customer writes meanwhile, and the switch usually takes less than a
- * second. `offline`: reads and writes wait from `copyData` to `cutover`, because the database has content that cannot
- * be replicated. The findings name this content.
+ * second. `offline`: reads and writes wait from `copyData` to `cutover`, because the database has content that
+ * replication could not follow, or only too slowly. The findings name this content.
  */
 export type UpgradePath = 'logical' | 'offline';
 
@@ -286,7 +286,7 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   copySchema(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * Copies every row, then indexes, foreign keys, triggers, contents of views and large objects, and runs ANALYZE.
+   * Copies all rows, indexes, foreign keys, triggers, large objects and materialized views, and runs ANALYZE.
    * `logical`: the customer continues to write, and the changes are replicated. `offline`: all sessions are ended
    * first. New sessions wait for a while and are then told that the database is being moved.
    */
