@@ -1,8 +1,8 @@
 // Plays the clients of one organisation, in a process of its own so that no other work slows them down. Each client
-// keeps one connection. It pauses after each answer, and longer if Retry-After says so. The test controls this process
-// by messages. The first message is a `LoadSetup` and starts the clients. This process sends `connected` when each
-// client has had an answer or an error. The message `measure` empties `admittedMs` and `shed`. At the message `end`
-// this process waits for each client's last answer, and then sends the `LoadTally`.
+// keeps one connection. A client pauses after each answer, and longer if Retry-After says so. The test controls this
+// process by messages. The first message is a `LoadSetup` and starts the clients. This process sends `connected` when
+// each client has had an answer or an error. The message `measure` empties `admittedMs` and `shed`. At the message
+// `end` this process waits for each client's last answer, and then sends the `LoadTally`.
 import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import net from 'node:net';
