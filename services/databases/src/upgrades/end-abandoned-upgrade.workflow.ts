@@ -12,8 +12,8 @@ import { retireLater } from './retire-old-instance.workflow';
 /**
  * Ends an upgrade or a restore that staff have abandoned or that Drydock has no record of. If the database was
  * switched, the upgrade or restore is completed, otherwise undone. Only the agent knows whether the database was
- * switched. Once this workflow has called the agent, the agent refuses the worker of the abandoned workflow, whose fence
- * is lower.
+ * switched. Once this workflow has called the agent, the agent refuses the worker of the abandoned workflow, whose
+ * fence is lower.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
