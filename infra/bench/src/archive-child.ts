@@ -10,8 +10,8 @@ const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'ben
 const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
 
 /**
- * Returns the present resident memory. The peak that Linux records (VmHWM) is not used, because the process may reach
- * it while it starts, before the work that is measured.
+ * Returns the present resident memory. The peak that Linux records (VmHWM) is not used, because it may come from the
+ * start of the process, before the measured work.
  */
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** Returns the median. Of the two middle values of an even number of values, it returns the higher. */
+/** Returns the median. If the number of values is even, it is the higher of the two middle values. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   const middle = sorted[Math.floor(sorted.length / 2)];

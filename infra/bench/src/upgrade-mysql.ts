@@ -55,7 +55,7 @@ const writerOf = (login: () => ConnectionOptions): SteadyWriter =>
     },
   });
 
-/** Runs `move` while a writer inserts rows. Counts the rows whose commit was acknowledged but that are missing then. */
+/** Runs `move` while a writer inserts rows. Counts the rows that were acknowledged but are missing afterwards. */
 async function underWriter<T>(
   login: () => ConnectionOptions,
   move: () => Promise<T>,

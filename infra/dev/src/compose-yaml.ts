@@ -1,9 +1,9 @@
-/** The longest line of the file, in characters. */
+/** The width, in characters, that lines of docker-compose.yml should not exceed. */
 const widthMax = 155;
 
 /**
- * Returns the YAML that follows `key:` at a depth of the document. A short value stays on the line of its key. A longer
- * value gets its own lines.
+ * Returns the YAML that follows `key:` at a depth of the document. A short value usually stays on the line of its key.
+ * A longer list or map gets its own lines.
  */
 export function yaml(value: unknown, depth: number): string {
   const line = flow(value);
@@ -19,7 +19,7 @@ export function yaml(value: unknown, depth: number): string {
     : ` ${line}`;
 }
 
-/** Breaks a list into lines of at most `widthMax` characters. */
+/** Breaks a list into lines of about `widthMax` characters. A longer part gets a line of its own. */
 export function wrap(parts: readonly string[], indent: string): string {
   const lines: string[] = [];
   for (const part of parts) {

@@ -24,7 +24,7 @@ const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-po
 /** Containers reach each other by name, so every program of Drydock can listen on the same port. */
 export const programPort = 8080;
 export const volumesRoot = '/var/lib/drydock';
-/** Files in the volumes belong to the numeric id of the image's user `node`. */
+/** The uid and gid of the image's user `node`, to which the volumes of Drydock's programs belong. */
 const imageUser = '1000:1000';
 
 /**
@@ -138,8 +138,8 @@ function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
 }
 
 /**
- * The variables that groups of containers share. In docker-compose.yml each of these groups also has the variables of
- * the groups before it.
+ * The variables that all programs share. Below are those of three smaller groups: services, services with a queue, and
+ * hosting. In docker-compose.yml each group also has the variables of the groups before it.
  */
 const common: Variables = {
   HOST: '0.0.0.0',
@@ -259,7 +259,7 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** The containers that run once before each start. They leave alone what is already right. */
+/** The containers that run once before each start. To run them again does no harm. */
 const jobs = {
   // New volumes belong to root. This job gives them to the user of Drydock's programs.
   'prepare-volumes': {

@@ -40,7 +40,7 @@ const sameMomentMs = 250;
 /**
  * Claims the data folder for this supervisor, and ends the processes that an earlier supervisor left running. A process
  * is ended only if its pid, its start time and its program all match the record, because the system reuses pids.
- * Leftover servers of Postgres and Redis are ended by the next start of the server. @throws if another supervisor uses
+ * A leftover server of Postgres or Redis is ended by the next start of that server. @throws if another supervisor uses
  * the folder
  */
 export async function claimDataFolder(dataDir: string, say: (line: string) => void): Promise<void> {
@@ -159,15 +159,15 @@ const portsSchema = z.record(z.string(), z.int());
 const firstPort = 20_000;
 const endPort = 25_000;
 /**
- * The number of ports of one supervisor. While a supervisor runs, it listens on the first port of its block of ports,
- * so two supervisors never choose the same port.
+ * The number of ports in a supervisor's block of ports. While a supervisor runs, it listens on the first port of its
+ * block, so that two supervisors never choose new ports from the same block.
  */
 const blockSize = 100;
 
 export interface PortBook {
   /**
-   * Returns the port that the process had at the last start. If another program listens on that port, tells the user
-   * and returns a new port.
+   * Returns the port that the process had at the last start, or a new port at the first start. If another program
+   * listens on the earlier port, tells the user and returns a new port.
    */
   choose(name: string): Promise<number>;
   /** Records a port that the user has chosen. @throws if another program listens on the port */
@@ -176,8 +176,8 @@ export interface PortBook {
 }
 
 /**
- * Keeps the port of each process in `<dataDir>/ports.json`. Ask for the port of a process before its start, because a
- * port on which it listens counts as taken.
+ * Keeps the port of each process in `<dataDir>/ports.json`. Ask for the port of a process before the process starts,
+ * because a port on which the process already listens counts as taken.
  */
 export async function openPortBook(dataDir: string, say: (line: string) => void): Promise<PortBook> {
   const file = path.join(dataDir, 'ports.json');

@@ -30,7 +30,7 @@ export function publishDevEnvironment(service: string, environment: DevEnvironme
   writeJsonAtomically(fileOf(service), environment);
 }
 
-/** Returns null if the process that started the service has ended. */
+/** Returns null if nothing has started the service, or if the process that started it has ended. */
 export function readDevEnvironment(service: string): DevEnvironment | null {
   const file = fileOf(service);
   if (!fs.existsSync(file)) return null;

@@ -1,4 +1,5 @@
-// `npm run migrate:new -- SERVICE NAME`: writes the migration that a service's migrations lack for its Prisma schema.
+// `npm run migrate:new -- SERVICE NAME`: compares a service's Prisma schema with its migrations, and writes the missing
+// migration.
 
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';

@@ -11,16 +11,20 @@ export type Variables = Record<string, string>;
 export interface Place {
   /** True for `npm start`, which runs emulators instead of the operator's providers. */
   isEmbedded: boolean;
-  /** Returns `host:port` of a process. @throws for an unknown name */
+  /** Returns `host:port` of a process. In `npm start` it throws for an unknown name. */
   addressOf(name: string): string;
   /** Returns the absolute path of a volume. */
   folderOf(name: string): string;
   /**
-   * Returns the folder with the socket of `sites-postgres`, which has the databases of sites from earlier versions. The
-   * site agent can log in there only through the socket. Returns '' if no `sites-postgres` runs.
+   * Returns the folder with the socket of `sites-postgres`, the cluster in which earlier versions of Drydock made the
+   * databases of sites. The site agent can log in there only through the socket. Returns '' if `sites-postgres` does
+   * not run.
    */
   sitesSocketFolder(): string;
-  /** Returns a setting that the operator may choose and that is no secret, or `fallback` ('' by default). */
+  /**
+   * Returns a setting that the operator may choose and that is no secret, or `fallback` ('' by default). The Helm chart
+   * has its own defaults in values.yaml.
+   */
   setting(variable: string, fallback?: string): string;
 }
 
@@ -42,8 +46,8 @@ export interface SecretPlace extends Place {
    */
   fingerprint(label: string): string;
   /**
-   * Returns a secret of an emulator. It stays the same when the master key of `npm start` is rotated, because the
-   * secrets of a real provider would not change either.
+   * Returns a secret of an emulator. The secrets of a real provider do not change with Drydock's master key. So `npm
+   * start` can keep these secrets during a rotation, by `emulators-master.key`.
    */
   derive(label: string): string;
   /** Returns the URL of a cluster's superuser. Returns '' for `sites-postgres` if it does not run. */

@@ -19,7 +19,7 @@ export interface ProcessPlan {
   database?: ServiceWithDatabase;
   /** Set if only `npm start` runs the process, because it replaces a provider of the operator. */
   isEmbeddedOnly?: true;
-  /** Set if the process only serves data of earlier versions. `npm start` runs it only if its folder exists. */
+  /** Set if the process only serves data from earlier versions of Drydock. `npm start` runs it if its folder exists. */
   isForOldData?: true;
   network: Network;
   /** The volumes that the process writes, or only reads (`:ro`). `npm start` uses folders in the data folder. */

@@ -1,7 +1,8 @@
 // The program of `npm test` (the checks and the suites of the tier `gate`), `npm run test:all` (also the tier `long`),
 // `npm run chaos` (the suites of all tiers, for hours) and `npm run check` (only the checks). `npm test -- PATTERN`
-// runs the suites that match, of the tiers `gate` and `long`. `npm test -- --as-root` runs the suites marked `@root`,
-// as root. The last line is `N passed, N failed`. A check counts as one test.
+// runs the suites that match, of the tiers `gate` and `long`. `npm test -- --as-root` is for root and runs the suites
+// marked `@root`; `npm run test:all -- --as-root` also runs those marked `@root long`. The last line is `N passed, N
+// failed`. A check counts as one test.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

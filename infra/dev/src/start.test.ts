@@ -1,6 +1,6 @@
 /**
- * Starts the whole of Drydock on both queues and kills processes, one after the other. The first queue has the whole
- * demo content. When root runs the suite, applications have their own accounts.
+ * Starts the whole of Drydock on each queue backend of this machine and kills processes, one after the other. The first
+ * backend has the whole demo content. When root runs the suite, applications have their own accounts.
  *
  * @tier long
  * @processes

@@ -46,7 +46,7 @@ const dataStores: readonly ProcessPlan[] = [
     network: 'queue',
     memoryMb: 512,
     // The password stands in the configuration, because every account of the machine can read a command line, and
-    // Valkey cannot read a password from a file of its own.
+    // Valkey cannot read a password from a separate file.
     secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];

@@ -12,7 +12,7 @@ import { routes } from './routes';
 import { keepEndingForgottenMoves } from './upgrades/forgotten-moves';
 import { workflows } from './workflows';
 
-/** The name of the API and of the worker: the queue's name, and the service's name in tokens. */
+/** The service's name. The queue has the same name, and tokens name the service by it. */
 const serviceName = 'databases';
 
 /**

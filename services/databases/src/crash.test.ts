@@ -29,10 +29,10 @@ interface Run {
 }
 
 /**
- * The cases to run of each kind. In a case that throws, the workflow fails or waits for staff. Deletions and scheduled
- * workflows have no such cases, because the effect of a failed run stays and the work is started again. An upgrade
- * takes long. So only the chaos run has all of its cases, and the usual long run has those that kill the worker and one
- * that throws.
+ * The crash cases to run, by kind of workflow. A kind that is not listed has the usual cases. In a `throw` case the
+ * workflow fails or waits for staff. The kinds below whose `throw` cases are left out have no undo: the effect of a
+ * failed run stays, and the work is started again. An upgrade takes long, so the long suites run only its `kill` cases
+ * and one `throw` case. The chaos run has all cases of an upgrade.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {

@@ -1,5 +1,5 @@
 /**
- * Uses a MariaDB and a MySQL from order to deletion, through the API and a client.
+ * Uses a MariaDB and a MySQL from creation to deletion, through the API and a client.
  *
  * @tier long
  * @processes
@@ -96,7 +96,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
       ['pre_restore', 'completed', version],
       ['on_demand', 'completed', version],
     ]);
-    // Another restore reverses a restore.
+    // A restore of the safety copy reverses the first restore.
     await succeed(world, 'POST', `/v1/databases/${id}/backups/${data[0]?.id}/restore`, { body: {} });
     expect(await askMysql(address, 'select text from texts order by text')).toEqual([{ text: 'one' }, { text: 'two' }]);
   });

@@ -66,8 +66,8 @@ describe('a database that was put back from a backup', () => {
     (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
 
   /**
-   * Expects that the database serves the recorded version and accepts writes and DDL. Rows that were written after the
-   * moment must be kept, unless a later upgrade ran.
+   * Expects that the managed database serves the recorded version and accepts writes and DDL. Rows that were written
+   * after the moment to which the service's database was put back must be kept, unless a later upgrade ran.
    */
   const judge = async (
     { kind, made, workflowId }: Work,
@@ -131,7 +131,7 @@ describe('a database that was put back from a backup', () => {
         }
         const isLater = wayOn.includes('later');
         if (isLater) {
-          // The older database has no record of this upgrade.
+          // Once the service's database is put back, it has no record of this upgrade.
           const later = [await beginUpgrade(fresh, '18')];
           if (wayOn === 'later work') await sleep(random.below(6_000));
           else await over(later);

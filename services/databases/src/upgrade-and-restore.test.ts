@@ -1,6 +1,6 @@
 /**
- * Runs the whole service with a database agent. `npm test` runs no other suite that does. The long suites in
- * `upgrades/` and `restores/` cover the other cases.
+ * Runs the whole service with a database agent. It is the only suite of this service in `npm test` with an agent. The
+ * long suites in `upgrades/` and `restores/` cover the other cases.
  *
  * @processes
  */

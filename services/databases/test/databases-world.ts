@@ -58,14 +58,14 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
 
 export interface Made {
   id: string;
-  /** The URL for a client that requires TLS. */
+  /** The URL with the login of the owner. A client must use TLS. */
   url: string;
 }
 
 const postgres16 = { engine: 'postgres', engine_version: '16' };
 
 /**
- * Makes a database with three rows, a Postgres 16 unless another version is given. `url` has the login of its owner.
+ * Makes a database and a table with three rows. The database is a Postgres 16 unless another version is given.
  */
 export async function makeDatabase(
   world: DatabasesWorld,

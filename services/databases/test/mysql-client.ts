@@ -46,7 +46,7 @@ export const askMysql = (address: MysqlAddress, ...statements: string[]): Promis
     return Array.isArray(rows) ? (rows as SqlRow[]) : [];
   });
 
-/** The code with which the server refuses the work, or `done`. */
+/** The code of the error with which the work fails, or `done`. */
 export const codeOfMysql = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => 'done',

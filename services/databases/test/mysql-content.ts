@@ -46,8 +46,8 @@ const quotedBytes = (_: string, hex: string): string =>
   ` DEFAULT '${Buffer.from(hex, 'hex').toString('latin1').replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
 
 /**
- * Removes differences between the spellings of one statement in different versions. 10.6 calls `utf8` `utf8mb3`, 10.11
- * writes each collation, and 11.8 writes the bytes of binary defaults.
+ * Removes differences between the spellings of one statement in different versions. From 10.6 on the server writes
+ * `utf8mb3` for `utf8`, from 10.11 on each collation, and from 11.8 on the bytes of binary defaults.
  */
 const written = (statement: string): string =>
   statement
@@ -57,7 +57,8 @@ const written = (statement: string): string =>
 
 /**
  * Reads the whole content of a customer's server. The result has a line with the SHOW CREATE of each object, one for
- * the rows of each table, and one for each right of the user. This client reads the rows and computes their checksums.
+ * the rows of each table, and one for each right of the user. The checksums of rows are computed here, not by the
+ * server.
  */
 export const readMysqlContent = (address: MysqlAddress): Promise<string[]> =>
   withMysqlClient(address, async (client) => {
@@ -87,7 +88,7 @@ const columnsSql = `SELECT c.TABLE_SCHEMA AS s, c.TABLE_NAME AS t, c.COLUMN_NAME
   WHERE t.TABLE_TYPE = 'BASE TABLE' AND c.TABLE_SCHEMA ${theirs} AND COALESCE(c.GENERATION_EXPRESSION, '') = '' AND c.EXTRA NOT LIKE '%auto_increment%'
   ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
 
-/** Makes a value that the column accepts, a different one for each number. */
+/** Makes a value for the column. Where the type allows it, each number gives a different value. */
 function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   const room = Math.min(Number(length ?? 20), 2_000);
   switch (type) {

@@ -22,7 +22,8 @@ const rights = (acl: string, usual: string): string =>
 const isRelation = `${own('pg_class', 'c')} and c.relkind not in ('t', 'i', 'I') and c.relpersistence <> 't'`;
 
 /**
- * The customer's objects by catalogue, with queries for the kind, the name and every property that a dump could lose.
+ * The customer's objects by catalogue, with the SQL expressions for kind, name and every property that a dump could
+ * lose.
  */
 const objects: [from: string, where: string, ...columns: string[]][] = [
   [
@@ -136,8 +137,8 @@ const rowsSql = (table: string): string =>
 
 /**
  * Reads the content of a database as its owner sees it in the catalogue: a line for each object, and one for the rows
- * of each table. Two databases with equal lines have the same content. This function shares no code with dumps or with
- * the comparison of an upgrade.
+ * of each table. Tests compare the lines of two databases. This function shares no code with dumps or with the
+ * comparison of an upgrade, so that a defect in those cannot hide here.
  */
 export const readContent = (url: string): Promise<string[]> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, async (client) => {

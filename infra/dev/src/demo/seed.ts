@@ -37,8 +37,8 @@ export interface SeedContext {
 }
 
 /**
- * One part of the demo content. A seed runs at each start until all its fields are in demo.json. So it must be
- * repeatable: each of its POSTs to the API has an idempotency key.
+ * One part of the demo content. A seed runs at each start until it has succeeded and all its fields are in demo.json.
+ * So it must be repeatable: each of its POSTs to the API has an idempotency key.
  */
 export interface Seed {
   /** The name of the part, for the terminal. */

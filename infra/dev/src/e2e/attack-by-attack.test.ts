@@ -17,7 +17,7 @@ import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant
 /*
  * Only `npm run chaos` runs these attacks. Suites of the packages test a part of each attack in every run. The titles
  * name the rows of docs/security.md, which lists the versions that an attack harms. To repeat an attack on an older
- * version, copy this file into that version's folder.
+ * version, copy this file into the same folder of that version.
  */
 const run = isChaos ? test : test.skip;
 const inChaos = (title: string, work: jest.ProvidesCallback): void =>
@@ -346,7 +346,7 @@ inChaos(
   },
 );
 
-/** Opens connections and sends `lines` on each, which may be only the beginning of a request. */
+/** Opens connections and sends `lines` on each. The lines may be only the beginning of a request. */
 async function dangle(lines: string[], count: number): Promise<net.Socket[]> {
   const port = Number(new URL(stack.demo.base_url).port);
   const sockets = Array.from({ length: count }, () => net.connect({ port, host: '127.0.0.1' }));

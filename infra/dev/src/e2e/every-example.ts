@@ -32,8 +32,8 @@ const ownMembers = [
 ];
 
 /**
- * The longest time for which a call is repeated while it is refused, and for a workflow, in milliseconds. Other suites
- * may slow the machine down.
+ * The longest time for which a refused call is repeated, and the longest wait for the end of a workflow, in
+ * milliseconds. Other suites may slow the machine down.
  */
 const limitMs = 150_000;
 const isPassing = (status: number, text: string): boolean =>
@@ -328,8 +328,8 @@ export class Examples {
       'restoreCard',
     ])
       await this.send(id, params);
-    // A column with cards cannot be deleted. The last column cannot be deleted either, because archived cards may
-    // return to it.
+    // A column with cards cannot be deleted. While cards are archived, the last column cannot be deleted either,
+    // because a restored card would return to it.
     await this.send('archiveCard', params);
     await this.send('createBoardColumn', { boardId });
     for (const id of ['deleteBoardLabel', 'deleteBoardColumn', 'deleteBoard']) await this.send(id, params);

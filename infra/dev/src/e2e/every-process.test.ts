@@ -31,7 +31,7 @@ const outcomeOf = (end: Promise<Ended>): Promise<string> =>
     (ended) => (['answered', 'succeeded'].includes(ended.status) ? 'done' : JSON.stringify(ended)),
     (error: unknown) => String(error),
   );
-/** In the chaos run a freeze can outlast the lease of 15 s, so that another worker takes over the workflow. */
+/** In the chaos run a freeze can outlast the lease of 15 s. A frozen worker that continues has then lost its claim. */
 const frozenMs = { least: 500, most: isChaos ? 20_000 : 8_000 };
 const pageOf = <T extends z.ZodType>(schema: T) => z.object({ data: z.array(schema) });
 type Ended = WorkflowView | { status: 'answered'; body: unknown };

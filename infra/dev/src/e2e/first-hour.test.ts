@@ -1,5 +1,6 @@
 /**
- * Runs every block of every README and guide twice, except blocks that need something that no test has.
+ * Runs every block of every README and guide twice, except blocks that need something that no test has. The suite
+ * starts as a new user does: with npm, in a folder like the clone, and without earlier data or settings.
  *
  * @tier long
  * @processes
@@ -13,7 +14,6 @@ import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../dev-config';
 import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listPages, runBlock } from './readme-blocks';
 
-// The suite starts as a new user does: with npm, in a folder like the clone, and without earlier data or settings.
 jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();

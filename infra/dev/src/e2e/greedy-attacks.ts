@@ -19,7 +19,10 @@ export const greedySetupSchema = z.object({
 });
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
-/** The address from which the attack connects. The platform also divides places for connections among addresses. */
+/**
+ * The address from which the attacks on another organisation's database connect. The places for connections are also
+ * divided among addresses.
+ */
 const from = '127.0.0.9';
 const visitors = 300;
 const protocol = 0x3_0000;

@@ -54,7 +54,7 @@ interface Load {
   end(): Promise<Tallies>;
 }
 
-/** Starts the clients of each organisation, with its token. Resolves when each client has had its first answer. */
+/** Starts the clients of each organisation, with its token. Resolves when each client has had an answer or an error. */
 async function startLoad(urls: string[], tokens: Organisations): Promise<Load> {
   const children = Object.entries(tokens).map(([name, token]) => {
     const child: ChildProcess = fork(inRepo('infra/dev/dist/e2e/load.program.js'), {
@@ -115,7 +115,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
-/** Returns how many keys the clients have minted, by the database of keys. */
+/** Reads from the database of keys how many keys the clients have minted. */
 async function mintedKeys(): Promise<number> {
   const client = new pg.Client({ connectionString: stack.variable('keys', 'DATABASE_URL') });
   await client.connect();

@@ -53,8 +53,8 @@ export function listPages(): string[] {
 }
 
 /**
- * Lists all blocks of all READMEs and guides, except those that begin with `npm start` or `npm test`, which the callers
- * run themselves.
+ * Lists all blocks of all READMEs and guides, except those that begin with `npm start` or `npm test`. Drydock already
+ * runs when the blocks are run.
  */
 export const listBlocks = (): Block[] =>
   listPages()
@@ -64,9 +64,7 @@ export const listBlocks = (): Block[] =>
 const otherFence = /^```(?!sh\n)(\S*)\n([\s\S]*?)^```$/gm;
 const aCommand = /^(?:\$ |(?:npm|npx|node|curl|git|drydock|docker|kubectl|helm) \S)/m;
 
-/**
- * Returns the first command of each block of a page that no test runs, because the language of the block is not `sh`.
- */
+/** Returns the first command of each block of a page whose language is not `sh`. No test runs such a block. */
 export function hiddenCommands(page: string): string[] {
   const text = fs.readFileSync(path.join(repoRoot, page), 'utf8').replace(/^```sh\n[\s\S]*?^```$/gm, '');
   return [...text.matchAll(otherFence)].flatMap(([, , block = '']) => {

@@ -17,7 +17,7 @@ jest.setTimeout(900_000);
 
 beforeAll(async () => {
   collector = await startCollector();
-  // With TRACE_READS the spans of scheduled work are sent too.
+  // With TRACE_READS=1 all spans of scheduled work are sent too.
   stack = await startStack({ otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: 'sites', TRACE_READS: '1' } });
 });
 afterAll(async () => {
@@ -33,8 +33,8 @@ const isWork = ({ name, attributes }: Span): boolean =>
 
 test('a trace begins with a request, a workflow or a schedule, and its spans say what they are', async () => {
   const customer = new Customer(stack.demo.base_url, stack.demo.live_key);
-  // Each process sends its spans in batches, one after the other. So the spans of these requests arrive after all spans
-  // of the start.
+  // A process sends its spans in batches, one after the other. When the spans of these requests have arrived, the spans
+  // that keys sent during the start have arrived too.
   for (let request = 0; request < 4; request += 1) {
     const body = { name: `after ${request}`, scopes: ['sites.view'] };
     const minted = await customer.call('POST', '/v1/api-keys', body, { 'idempotency-key': randomUUID() });

@@ -1,7 +1,7 @@
 /**
  * Rotates the master key in the phases and with the commands of docs/operating.md, while requests and restores run.
- * There are two processes of each API and of the gateway. A phase continues after a fixed number of answers, so that
- * the speed of the machine does not matter.
+ * The requests go to two gateways and to two processes of each API. A phase continues after a fixed number of answers,
+ * so that the speed of the machine does not matter.
  *
  * @tier long
  * @processes
@@ -555,7 +555,8 @@ itWithRedis(
     await until(usedSince, { timeoutMs: 200_000, what: 'the use of a key in phase 2 to be noted' });
 
     receiver.secrets.shift();
-    // The workers with an ARCHIVE_KEY keep both, so that older backups stay readable. They need no restart here.
+    // The workers with an ARCHIVE_KEY keep both archive keys, so that older backups stay readable. They are not
+    // restarted in this phase.
     await carryOut(next, load, ['hosting-worker', 'databases-worker']);
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls.map(() => false), ...newUrls.map(() => true)]);
     expect(await stays()).toEqual(everythingStays);

@@ -28,8 +28,9 @@ const pages = inRepo('docs/runbooks');
 const isCommand =
   /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
 /**
- * Matches the commands that this suite does not run. They need a cluster or a Docker engine, and the page has a command
- * for a local stack beside each. `npm start` is not run, because the suite has a stack already.
+ * Matches the commands that this suite does not run. Those of kubectl and docker need a cluster or a Docker engine, and
+ * the page has a command for a local stack beside each. `npm start` is not run, because the suite has a stack already.
+ * A request that begins with `POST …` is abbreviated.
  */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 

@@ -230,7 +230,7 @@ function processesOf(stack: TestStack): string[] {
 
 /**
  * Returns the environment of a process with a customer's code, without DATABASE_URL, which is the customer's own
- * secret.
+ * secret. Returns nothing if no variable names the stack's data folder.
  */
 function customersEnvironment(stack: TestStack, pid: string, title: string): Place[] {
   const variables = variablesOf(pid);

@@ -1,5 +1,6 @@
 /**
- * Kills a process during a call of each of the ten operations, on a whole stack. The trace must go on to the end.
+ * Kills a process during or just before a call of each of the ten operations, on a whole stack. The trace must go on to
+ * the end.
  *
  * @tier long
  * @processes
@@ -42,7 +43,7 @@ interface Call {
 
 interface Endpoint {
   what: string;
-  /** The process that is killed during the call. */
+  /** The process that is killed. */
   victim: string;
   /** The fault point at which the victim dies. Without a point, the victim is killed just before the call. */
   point?: string;

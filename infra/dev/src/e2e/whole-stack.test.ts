@@ -1,6 +1,6 @@
 /**
- * Runs five suites, of which those that need no special settings share one stack. That saves starts. No suite changes
- * what another needs. The attacks come last, because their sites stay.
+ * Runs five suites. Those that need no special settings share one stack, which saves starts. No suite changes what
+ * another suite needs. The attacks come last, because their sites stay.
  *
  * @tier long
  * @processes

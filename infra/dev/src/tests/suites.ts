@@ -15,7 +15,7 @@ const suiteSchema = z.object({
 });
 export type Suite = z.infer<typeof suiteSchema>;
 
-/** The extent of a run. `packages/testing/README.md` says which suites each extent contains. */
+/** The extent of a run: `quick` has the suites of tier `gate`, `all` also those of `long`, and `chaos` all suites. */
 export type Scope = 'quick' | 'all' | 'chaos';
 
 interface Pragmas {
@@ -58,8 +58,7 @@ export function runJest(files: readonly string[], { scope, args = [], log, crash
   const reporters = ['--reporters=default', `--reporters=${path.resolve('packages/testing/jest/reporter.cjs')}`];
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
-  // The reporters come last, because jest takes a path after `--reporters` for another reporter. jest itself writes to
-  // stderr, so stdout has only the reports of suites.
+  // The reporters come last, because jest takes a path after `--reporters` for another reporter.
   const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'inherit', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));

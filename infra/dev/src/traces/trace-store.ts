@@ -13,7 +13,7 @@ export interface Row extends Span {
 
 export interface Trace {
   traceId: string;
-  /** The root of the trace. If the root was not received, the received span that began first. */
+  /** The span that began first among those without a received parent. It is usually the root of the trace. */
   first: Span;
   startMs: number;
   durationMs: number;

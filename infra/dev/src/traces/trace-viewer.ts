@@ -4,10 +4,7 @@ import { readSpans } from './otlp';
 import { listPage, missingPage, tracePage } from './trace-page';
 import { createTraceStore, type TraceStore } from './trace-store';
 
-/**
- * The most bytes of a request. A process sends at most 512 spans in one request. A span takes about 2 kB, so this makes
- * 1 MB.
- */
+/** The most bytes of a request. A process usually sends far fewer: at most 512 spans of about 2 kB, which is 1 MB. */
 const bodyBytesMax = 16 * 2 ** 20;
 
 export interface TraceViewer {

@@ -58,7 +58,7 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
 export const countCompleted = (tx: Reader, databaseId: string): Promise<number> =>
   tx.databaseBackup.count({ where: { databaseId, status: 'completed' } });
 
-/** Finds a backup of any database that the owner has and has not deleted. */
+/** Finds a backup of any of the owner's databases that were not deleted. */
 export async function findBackupOf(
   tx: Reader,
   { orgId, mode }: Owner,
@@ -78,7 +78,7 @@ export async function findNewestBackup(tx: Reader, databaseId: string): Promise<
   return row === null ? null : toBackup(row);
 }
 
-/** Lists backups from newest to oldest, starting with the one that follows the backup `after`. */
+/** Lists at most `take` backups, newest first. If `after` is not null, only backups older than `after` are listed. */
 export async function listBackups(
   tx: Reader,
   databaseId: string,

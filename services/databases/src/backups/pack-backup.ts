@@ -14,8 +14,8 @@ import type { StoredArchive } from './backup.types';
 type Step = StepContext<unknown, unknown>;
 
 /**
- * The limits of steps that move every byte of a database. They have more attempts than the default, because the failure
- * of such a workflow throws much work away.
+ * The limits of steps that move every byte of a database. They allow more attempts than the default, because a failed
+ * workflow has done much work for nothing.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
@@ -43,9 +43,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage; null if there is none. The database may have no record
- * of the archive, because Drydock's own database was restored to an earlier moment. The archive key authenticates the
- * facts of the manifest. The caller still has to verify the content.
+ * Finds the newest complete archive of a backup in the storage; null if there is none. Drydock's own database has no
+ * record of this archive if it was restored to an earlier moment. The archive key authenticates the manifest. The
+ * caller still has to verify the content.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -137,8 +137,8 @@ export async function completeBackup(
 }
 
 /**
- * Records that the whole backup was loaded into this major. The load counts as a proof of the database's backups only
- * if a row was read back too.
+ * Records that the whole backup was loaded into this major. The database's `restoreVerifiedAt` changes only if a row
+ * was read back too.
  */
 export async function recordLoad(
   tx: Tx,

@@ -7,8 +7,8 @@ import { movingLimits, proveRestorable, recordLoad } from './pack-backup';
 export const verifyScheduleOf = (databaseId: string): string => `verify_restore:${databaseId}`;
 
 /**
- * Proves the newest backup: restores it into a scratch instance and reads a row back over a client connection. Nothing
- * is proven if there is no backup, or no row in it.
+ * Proves the newest backup: loads it into a scratch instance and reads a row back over a client connection. Does
+ * nothing if there is no backup. If no row could be read back, the database's `restoreVerifiedAt` does not change.
  */
 export const verifyRestoreWorkflow = defineWorkflow({ kind: 'verify_database_restore', input: z.strictObject({}) })
   .step('restore', {

@@ -72,8 +72,8 @@ const isThere = (version: string, majors: readonly Major[]): boolean =>
   flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
 
 /**
- * Lists every version of an engine that Drydock can run, including versions that the agent does not offer.
- * `upgradable_to` has only versions that the agent offers. `majors` are the majors whose programs the agent has.
+ * Lists every version of an engine that Drydock can run. `majors` are the majors whose programs the agent has. A
+ * version whose programs the agent lacks is listed too, but it is in no version's `upgradable_to`.
  */
 export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Version[] =>
   allVersions(engine).map((version) => ({
@@ -107,9 +107,9 @@ export const getCatalogue = ({ provider }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getDatabaseCatalogueEndpoint>;
 
 /**
- * Asks the agent for the majors whose programs it has. Returns an empty list without asking for Postgres, whose
- * programs every agent has, and for a version that is not in the catalogue. Throws `dependency_unavailable` if the
- * agent does not answer.
+ * Asks the agent for the majors whose programs it has. Throws `dependency_unavailable` if the agent does not answer. In
+ * two cases the list is empty and the agent is not asked: for Postgres, whose programs every agent has, and for a
+ * version that is not in the catalogue.
  */
 export async function majorsFor(
   { provider }: HandlerContext,

@@ -26,11 +26,9 @@ export interface WorkContext {
   passwords: DatabasePasswords;
   /** The secrets of 32 bytes from which the keys of archives are derived, the current one first. */
   archiveKey: RootKey;
-  /**
-   * How long an old instance is kept after an upgrade or a restore, in seconds. The next field is the time between two
-   * proofs of a database's backups, in seconds.
-   */
+  /** How long an old instance is kept after an upgrade or a restore, in seconds. */
   oldInstanceSeconds: number;
+  /** The time between two proofs of a database's backups, in seconds. */
   verifyRestoreSeconds: number;
   /**
    * The least duration, in milliseconds, of an upgrade or a restore of a sandbox database whose label contains `slow`.

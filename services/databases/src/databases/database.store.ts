@@ -47,7 +47,7 @@ export async function describeDatabase(
   return toDatabase(await tx.managedDatabase.update({ where: { id: databaseId }, data: change }));
 }
 
-/** Lists databases from newest to oldest, starting with the one that follows the database `after`. */
+/** Lists at most `take` databases, newest first. If `after` is not null, only those older than `after` are listed. */
 export async function listDatabases(
   tx: Reader,
   owner: Owner,
@@ -79,7 +79,7 @@ export async function changeStatus(
 
 /**
  * Shows a database as available while its upgrade or restore waits for staff after the switch, because the database
- * then serves and takes writes. Before the switch this function does nothing.
+ * then serves and takes writes. Does nothing unless the step `cutover` is recorded as succeeded.
  */
 export async function showServing(sql: Sql, databaseId: string, workflowId: string): Promise<void> {
   const detail = 'It serves. Our staff bring its last change to an end, and nothing else can be done to it until then.';

@@ -11,7 +11,6 @@ export const databaseSubject = (databaseId: string): { type: 'database'; id: str
   id: databaseId,
 });
 
-/** The path under which the audit log names a database. */
 export const databasePath = (databaseId: string): string => `/v1/databases/${databaseId}`;
 
 export const onDatabase = (databaseId: string): WorkTarget => ({

@@ -97,8 +97,8 @@ export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, major
 }
 
 /**
- * Names a database and its user after the random end of the database's id. A database that is made from a MySQL backup
- * gets the names in the backup, because the backup's stored programs contain them.
+ * Names a database and its user after the random end of the database's id. A database that is made from a backup of
+ * MySQL or MariaDB gets the names in the backup, because the backup's stored programs contain them.
  */
 function namesOf(id: string, source: Names | null): Names {
   if (source !== null) return { databaseName: source.databaseName, username: source.username };

@@ -59,8 +59,9 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /**
- * Makes a database available only when its creation has ended, because until then every other workflow is refused with
- * `operation_in_progress`. A database that could not be made becomes `failed` and can be deleted.
+ * A database becomes `available` only when its creation has ended. Until then the creation locks it, so that the
+ * customer's next change would be refused with `operation_in_progress`. A database that could not be created becomes
+ * `failed` and can be deleted.
  */
 export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),

@@ -15,8 +15,8 @@ import {
 } from '@drydock/workflow/definition';
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
 
-// Two functions handle an error of the database agent. `translated` finds the provider's refusal that the error stands
-// for, and `definitely` turns a permanent refusal into the failure of the step.
+// An error of the database agent passes through two functions. `translated` turns it into a `DatabaseProviderError`,
+// which names a refusal. `definitely` then turns most of these errors into the failure of the step.
 
 const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> = {
   unknown_database: 'unknown_database',
@@ -29,8 +29,9 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
 };
 
 /**
- * The refusal for each error code of a job. A job whose code is not listed is repeated, because the cause may be
- * temporary, such as a lost connection.
+ * The refusal for each error code of a job. The codes of archive errors are missing, because `errorOfJob` has replaced
+ * them. A job with a code that is known nowhere is repeated, because the cause may be temporary, such as a lost
+ * connection.
  */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,
@@ -98,8 +99,8 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /**
- * The problem codes of refusals that are not about an archive. A refusal that has neither a code here nor a reason is
- * thrown unchanged, so the step is repeated.
+ * The problem codes of refusals that are not about an archive. Except for `unknown_database`, a refusal that has
+ * neither a code here nor a reason is thrown unchanged.
  */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
@@ -128,8 +129,9 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
 }
 
 /**
- * Turns those refusals that a repetition cannot change into failures of the step. Throws other errors unchanged, so the
- * step is repeated. `content` says whether refused content could not be packed or could not be loaded.
+ * Turns a refusal into the failure of the step if repeating the step cannot help. Throws other errors unchanged, so the
+ * step is repeated. `switched` is thrown unchanged too, and the callers handle it. `content` says whether refused
+ * content could not be packed or could not be loaded.
  */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {

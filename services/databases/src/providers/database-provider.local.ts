@@ -250,7 +250,7 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   };
 }
 
-/** The methods of the provider that need both the old and the new instance. */
+/** The provider's methods for an upgrade or a restore whose target instance was already made. */
 function localMoves(
   client: DatabaseHostClient,
 ): Omit<

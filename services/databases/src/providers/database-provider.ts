@@ -6,7 +6,7 @@ import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/defin
 
 export type { FencedCall, FencedCallWithProgress };
 
-/** Names a database and its mode. Live and sandbox databases never share a folder, an instance or an address. */
+/** Names a database. Live and sandbox databases never share a folder, an instance or an address. */
 export interface DatabaseRef {
   databaseId: string;
   orgId: string;
@@ -14,8 +14,8 @@ export interface DatabaseRef {
 }
 
 /**
- * The size that was ordered. The provider derives memory and connections from the size, and allots far less memory than
- * the size states. The database agent does not limit the space on disk.
+ * The size that the customer has chosen. The provider derives memory, connections and the limit of disk space from it,
+ * and allots far less memory than the size states.
  */
 export interface InstanceSize {
   vcpu: number;
@@ -66,8 +66,8 @@ export interface HostedDatabase {
 
 /**
  * How an upgrade moves the data. `logical`: the customer writes meanwhile, and the switch usually takes less than a
- * second. `offline`: reads and writes wait from `copyData` to `cutover`, because the database has content that cannot
- * be replicated. The findings name this content.
+ * second. `offline`: reads and writes wait from `copyData` to `cutover`, because the database has content that
+ * replication could not follow, or only too slowly. The findings name this content.
  */
 export type UpgradePath = 'logical' | 'offline';
 
@@ -97,7 +97,7 @@ export interface UpgradePlan {
 export interface ArchiveToWrite {
   sink: ArchiveSink;
   archiveId: string;
-  /** The sequence number of the archive, greater than that of every earlier archive of the database. */
+  /** The sequence number of the archive. A stored archive has a greater number than earlier ones of its database. */
   sequence: number;
   createdAt: Date;
 }
@@ -123,7 +123,8 @@ export interface VerifiedRestore {
   rows: number;
   /**
    * The table from which a row was read back, quoted as the engine quotes names, such as `"schema"."name"`. Null if no
-   * row was read: every table is empty, row security hides the rows, or MySQL or MariaDB loaded a restore.
+   * row was read: every table is empty, row security hides the rows, or `stageRestore` has loaded an archive of MySQL
+   * or MariaDB.
    */
   readFrom: string | null;
   /** The parts of the backup that are missing, changed or unproven after the load, for the customer. */
@@ -148,8 +149,8 @@ export interface Upgrade {
 }
 
 /**
- * A restore replaces the content of a database by a backup of this or another database. `upgradeId` is the id of the
- * restore's workflow.
+ * A restore replaces the content of a database by that of a backup of this or another database. `upgradeId` is the id
+ * of the restore's workflow.
  */
 export interface Restore extends UpgradeName {
   /** The major of the target instance: the backup's major or a newer major. */
@@ -159,13 +160,13 @@ export interface Restore extends UpgradeName {
   archive: ArchiveToVerify;
 }
 
-/** The id of an upgrade or a restore. The stages after its start need nothing else. */
+/** The id of an upgrade or a restore that has begun. */
 export type UpgradeName = Pick<Upgrade, 'upgradeId'>;
 
 export interface Cutover {
   /**
    * The milliseconds in which no write was possible: from the moment when the old instance was closed to customers
-   * until waiting sessions continued at the new one.
+   * until waiting sessions continued at the new one. 0 if a repeated call finds no record of the duration.
    */
   writesBlockedMs: number;
 }
@@ -183,8 +184,8 @@ export interface Comparison {
   /** The tables, sequences and large objects that differ or could not be compared, for the log and for staff. */
   names: readonly string[];
   /**
-   * Objects whose derived data the new version computes differently. The `statements` compute the data of an object
-   * anew.
+   * Objects whose derived data the new version computes differently. `isEmpty` marks a materialized view that the new
+   * version could not fill. The `statements` compute the data of an object anew.
    */
   recomputed: readonly { object: string; statements: readonly string[]; isEmpty?: boolean | undefined }[];
   /** Only for `undecided`: names that differed in an earlier comparison of the same upgrade. */
@@ -217,8 +218,8 @@ export interface DatabaseReader {
  * and `stale_fence`. After these two, and after any other error, the call is repeated.
  *
  * An upgrade calls `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**,
- * `compare`, `finish`, and a day later `retireOld`. One pointer on disk decides which instance serves, and `cutover`
- * moves this pointer. Until then `abandon` undoes everything. `describe().upgrade.phase` says whether the pointer has
+ * `compare`, `finish`, and later `retireOld`. One pointer on disk decides which instance serves, and `cutover` moves
+ * this pointer. Until then `abandon` undoes everything. `describe().upgrade.phase` says whether the pointer has
  * moved. After a kill at any moment either the old or the new instance serves, and the two never accept writes at the
  * same time.
  */
@@ -273,9 +274,9 @@ export interface DatabaseProvider extends DatabaseReader {
   stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<VerifiedRestore | null>;
 
   /**
-   * Repeats the prechecks, then makes an empty instance of the new major beside the serving instance. Rejects with
-   * DatabaseProviderError `precheck_failed` if a finding is an ERROR or the logical path is no longer possible, or with
-   * `moved` if another upgrade or restore is under way.
+   * Makes an empty instance of the new major beside the serving instance. The first call of an upgrade repeats the
+   * prechecks before that. Rejects with DatabaseProviderError `precheck_failed` if a finding is an ERROR or the logical
+   * path is no longer possible, or with `moved` if another upgrade or restore is under way.
    */
   createTarget(database: DatabaseRef, upgrade: Upgrade, call: FencedCall): Promise<void>;
   /**
@@ -285,7 +286,7 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   copySchema(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * Copies every row, then indexes, foreign keys, triggers, contents of views and large objects, and runs ANALYZE.
+   * Copies all rows, indexes, foreign keys, triggers, large objects and materialized views, and runs ANALYZE.
    * `logical`: the customer continues to write, and the changes are replicated. `offline`: all sessions are ended
    * first. New sessions wait for a while and are then told that the database is being moved.
    */
@@ -306,8 +307,8 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /**
-   * Compares every row of every table, the sequences and the large objects of both instances as they were at the
-   * switch. The customer reads and writes meanwhile.
+   * Compares every row of every table and the large objects of both instances as they were at the switch, and checks
+   * that no sequence of the new instance is behind. The customer reads and writes meanwhile.
    */
   compare(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<Comparison>;
   /**
@@ -338,8 +339,8 @@ export type DatabaseRefusal =
   | 'switched'
   | 'archive_refused'
   /**
-   * The engine refuses an object or a row of the customer, and would refuse every repetition. The message names the
-   * object and the reason, for the customer.
+   * The engine refuses an object or a row of the customer, and would refuse every repetition. `detail` names the object
+   * and the reason, for the customer.
    */
   | 'content_refused'
   | 'major_not_installed';

@@ -28,7 +28,8 @@ const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 const isHere = schemas.length > 0;
 
 /**
- * Deletes rows of some tables, drops others with everything that depends on them, changes the rest, and adds objects.
+ * Empties a third of the tables, drops a third with everything that depends on them, and adds a column to the rest.
+ * Also drops a third of the functions, and adds a table.
  */
 const change = `
   DO $$ DECLARE name text; number bigint; BEGIN

@@ -29,7 +29,7 @@ interface Program {
 /** Lists the schemas. Only the chaos run uses all; other runs use two. */
 function listMysqlSchemas(): Program[] {
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : [];
-  // Matches statements about other databases, because the customer has only one.
+  // Matches statements about other databases. They are removed, because the customer has only one database.
   const elsewhere = /^\s*(?:(?:CREATE DATABASE|source|GRANT)\b[^;]*;?|USE\s+\S+)\s*$/gim;
   const all = files.map((file) => ({
     name: path.basename(file, '.sql'),
@@ -41,7 +41,7 @@ function listMysqlSchemas(): Program[] {
 const otherEnginesSql = `SELECT TABLE_NAME AS name FROM information_schema.TABLES
   WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' ORDER BY 1`;
 
-/** Returns statements that drop a third of the objects, and delete the rows of another third. */
+/** Returns statements that drop a third of the objects, and empty the tables of another third. */
 function changesOf(content: readonly string[]): string[] {
   const objects = content.flatMap(
     (line) => /^(TABLE|VIEW|PROCEDURE|FUNCTION|TRIGGER) (\S+) /.exec(line)?.slice(1, 3).join(' ') ?? [],

@@ -159,9 +159,7 @@ async function tryIfNeeded(
   return tryBackup(context, request, managed, backup);
 }
 
-/**
- * Accepts a restore, which replaces the database by one of its backups. {@link restoreDatabaseWorkflow} carries it out.
- */
+/** Accepts the restore of one of the database's backups. {@link restoreDatabaseWorkflow} carries it out. */
 export const restoreDatabase = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

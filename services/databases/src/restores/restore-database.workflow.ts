@@ -34,7 +34,10 @@ interface RestorePlan {
   failsRestore: boolean;
 }
 
-/** Checks again that the backup is complete, and that the disk has room for a second instance. */
+/**
+ * Checks again that the backup is complete. If the unpacked size of the backup is known, also checks that the disk has
+ * room for a second instance.
+ */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
@@ -86,7 +89,8 @@ async function packReplaced(
 /**
  * Loads a backup into an instance beside the serving one, then switches the address to the new instance. The replaced
  * content is packed as the safety copy only after the switch, because until then customers may still change it. A
- * rehearsal before the switch proves that the content can be packed. The replaced instance is kept, frozen, for a day.
+ * rehearsal before the switch proves that the content can be packed. The replaced instance is kept, frozen, for a day
+ * (`OLD_INSTANCE_HOURS`).
  */
 export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheck(context, step) })

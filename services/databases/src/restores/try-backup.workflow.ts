@@ -20,8 +20,8 @@ import { definitely } from '../providers/database-errors';
 
 const trialSeconds = 60;
 /**
- * How long a preflight waits for a trial, in milliseconds. A trial that takes longer continues, and the next preflight
- * waits for it or shows its result.
+ * How long a preflight waits for a trial, in milliseconds. A trial that a worker has begun by then continues, and the
+ * next preflight waits for it or shows its result. A trial that no worker has begun is cancelled.
  */
 const waitMs = 12_000;
 /**
@@ -72,7 +72,7 @@ interface Asking {
 
 /**
  * Loads the backup on trial, or waits for a trial that already runs. Resolves with null once the backup has a proof,
- * and with a finding if the trial recorded none.
+ * otherwise with a finding that tells why it has none.
  */
 export async function tryBackup(
   context: HandlerContext,

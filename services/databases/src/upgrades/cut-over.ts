@@ -6,8 +6,8 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * The attempt after which this step gives the upgrade or restore up. It is one less than a step's usual five attempts,
- * so that the step itself can undo the work and report the reason.
+ * The attempt after which the step `cutover` gives up. It is one before the last of a step's usual five attempts. After
+ * the fifth, the workflow would wait for staff instead of being undone with a reason.
  */
 const attemptsMax = 4;
 
@@ -47,9 +47,9 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Waits until the new server has every change, then switches. Until the pointer is moved, the old instance serves and
- * nothing is lost. So after a permanent refusal or this step's last attempt, the workflow is undone with the code
- * `takenBack`. Once the pointer has moved, the workflow can only be completed.
+ * Runs `prepare`, then switches. Until the pointer is moved, the old instance serves and nothing is lost. So after a
+ * permanent refusal, or after attempt `attemptsMax`, the workflow is undone with the code `takenBack`. Once the pointer
+ * has moved, the workflow can only be completed.
  */
 export async function cutOver(
   context: WorkContext,
@@ -67,7 +67,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // An upgrade that the agent does not know was undone already, and the record of that was lost.
+    // An upgrade that the agent does not know was already undone, and the record of its end was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

@@ -10,9 +10,10 @@ import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
- * Ends an upgrade or a restore that staff have abandoned. One that has not switched the database is undone, and one
- * that has is completed. Only the agent knows whether the database was switched. Once this workflow has called the
- * agent, the agent refuses the worker of the abandoned workflow, whose fence is older.
+ * Ends an upgrade or a restore that staff have abandoned or that Drydock has no record of. If the database was
+ * switched, the upgrade or restore is completed, otherwise undone. Only the agent knows whether the database was
+ * switched. Once this workflow has called the agent, the agent refuses the worker of the abandoned workflow, whose
+ * fence is lower.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -57,9 +58,9 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .build();
 
 /**
- * Starts the workflow that ends an abandoned upgrade or restore, in the transaction that abandons it. So the lock on
- * the database passes from one workflow to the next without a gap. The database keeps its status until the new workflow
- * ends.
+ * Starts the workflow that ends an upgrade or a restore. If the caller's transaction also abandons that upgrade or
+ * restore, the lock on the database passes to the new workflow without a gap. The database keeps its status until the
+ * new workflow ends.
  */
 export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: WorkflowRun<unknown>): Promise<void> {
   const { orgId, mode, subject, actorKeyId, requestId } = run;

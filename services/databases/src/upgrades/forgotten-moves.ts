@@ -18,8 +18,8 @@ interface Looked {
 const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
 /**
- * Ends the upgrades and restores that the agent has begun and that Drydock has no record of. Looks for them when the
- * worker starts, since Drydock's own database may just have been restored to an earlier moment, and then every hour.
+ * Ends the upgrades and restores that the agent has begun and that Drydock has no record of. It looks for them when the
+ * worker starts, because Drydock's own database may just have been restored to an earlier moment, and then every hour.
  */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -72,9 +72,8 @@ const availableSql = `
 
 /**
  * Starts workflows that end the upgrades and restores that were accepted after the moment to which Drydock's own
- * database was restored. Nothing else would continue them, and customers may be unable to write. Like an abandoned
- * upgrade, each is undone before its switch or completed after it, and the version in use is recorded. Resolves with
- * the number of these workflows.
+ * database was restored. Nothing else would continue them, and customers may be unable to write. Resolves with the
+ * number of started workflows.
  */
 async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
   let ended = 0;

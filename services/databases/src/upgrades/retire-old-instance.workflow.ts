@@ -12,10 +12,7 @@ import { definitely } from '../providers/database-errors';
  */
 export const retireScheduleOf = (databaseId: string): string => `retire_old_instance:${databaseId}`;
 
-/**
- * Removes the frozen old instance a day after an upgrade or a restore, and then the schedule that started this
- * workflow.
- */
+/** Removes the frozen old instance of an upgrade or a restore, and then the schedule that started this workflow. */
 export const retireOldInstanceWorkflow = defineWorkflow({
   kind: 'retire_old_instance',
   // The schema accepts other fields, because schedules that earlier versions made have more.
@@ -28,10 +25,7 @@ export const retireOldInstanceWorkflow = defineWorkflow({
   })
   .build();
 
-/**
- * Schedules the removal of the old instance of a finished upgrade or restore, by default for a day later. The removal
- * also removes older instances that are still kept.
- */
+/** Schedules the removal of the old instance of a finished upgrade or restore, by default for a day later. */
 export async function retireLater(
   context: WorkContext,
   tx: Tx,
@@ -51,8 +45,8 @@ export async function retireLater(
     orgId,
     mode,
     input: { upgradeId },
-    // The schedule repeats hourly, because another workflow may have locked the database when it is due. The workflow
-    // removes the schedule when it has succeeded.
+    // The schedule repeats hourly, because another workflow may have locked the database when the schedule is due. The
+    // workflow removes the schedule once it has removed the old instance.
     interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });

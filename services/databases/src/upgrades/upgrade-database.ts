@@ -129,9 +129,7 @@ async function planOf(
   }
 }
 
-/**
- * Endpoint 10. Accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out.
- */
+/** Accepts an upgrade of the database to a newer major. {@link upgradeDatabaseWorkflow} carries it out. */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
     // The engine is known only once the row is locked. Asking with `mysql` is right for both engines: the agent is

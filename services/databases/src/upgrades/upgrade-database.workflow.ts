@@ -86,7 +86,7 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
 
 /**
  * Moves the database to a newer major behind the same address. It first proves a backup, then fills a new instance
- * beside the old one and switches. The old instance is kept for a day.
+ * beside the old one and switches. The old instance is kept for a day (`OLD_INSTANCE_HOURS`).
  */
 export const upgradeDatabaseWorkflow = defineWorkflow({
   kind: 'upgrade_database',
@@ -97,7 +97,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const { provider, database, slowMs } = context;
       const managed = await findDatabase(database.pool, step, step.subject.id);
       if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
-      // After the switch no step uses the path any more, so this value has no effect.
+      // After the switch the agent does nothing more in the stages that depend on the path, so any path will do.
       if (await hasSwitched(context, step)) return { path: 'offline' as const, failsUpgrade: false };
       const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
       if (findings.some(({ level }) => level === 'ERROR'))
@@ -150,7 +150,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       await endForgotten(context, step);
       await definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step)));
     },
-    // This also undoes the later steps before the cutover, so they have no undo of their own.
+    // `takeBack` also undoes the later steps before the cutover, so they have no undo of their own.
     undo: (step, context) => takeBack(context, step),
   })
   .step('copy_schema', {
