@@ -9,14 +9,12 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 /** The most sites of one run. The next run, a minute later, takes the others. */
 const checksMax = 40;
 const checksAtOnce = 8;
-/**
- * The time for five rounds of `checksAtOnce` checks. A page that takes 15 s or longer counts as no answer.
- */
+/** Enough for five rounds of `checksAtOnce` checks. The slowest probe, over ssh, waits at most 15 s for a page. */
 const checkSeconds = 120;
 
 /**
- * Makes a site that has come back from its deletion active once it serves. A site that was broken when it was deleted
- * comes back broken, and stays suspended until its owner has repaired it.
+ * Makes a deleted site that was restored active once it serves. A site that was broken when it was deleted comes back
+ * broken, and stays suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',
