@@ -132,7 +132,7 @@ export const deleteSiteWorkflow = defineWorkflow({
   .onEnd({
     failed: async (tx, run, { code }) => {
       await markFailed(tx, run.input.backupId, code);
-      // Staff can abandon a deletion only in the step `destroy`, so parts of the site may be gone.
+      // A deletion that staff have abandoned may have removed parts of the site.
       await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
     },
   })

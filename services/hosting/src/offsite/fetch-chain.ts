@@ -62,8 +62,8 @@ const folderOf = (context: WorkContext, { workflowId }: Step): string =>
   path.join(context.offsite.spoolDir, workflowId);
 
 /**
- * The archives of the chain, read through the cache on the worker's disk. With `isLastUse` a segment is removed from the
- * cache once it was read.
+ * The archives of the chain, read through the cache on the worker's disk. With `isLastUse` a segment leaves the cache
+ * once it was read.
  */
 export const spooledChain = (
   context: WorkContext,

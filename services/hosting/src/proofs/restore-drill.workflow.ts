@@ -209,8 +209,8 @@ const drillSeconds = 6 * 3_600;
 
 /**
  * Restores a backup onto a site that is made for this drill, and compares samples of the content. The site is removed
- * at the end, so that no customer's data stays on it. If a step finds a reason why the drill has not passed, the later
- * steps only pass that reason on.
+ * at the end, so that no customer's data stays on it. If a step finds a reason why the drill has not passed, the steps
+ * up to `clear` only pass that reason on.
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',
