@@ -84,7 +84,7 @@ export async function startSshd(folder: string): Promise<StartedSshd> {
     'StrictModes no',
     'PasswordAuthentication no',
     'PermitRootLogin prohibit-password',
-    // With this HOME the shell does not run the start files of the account.
+    // With this HOME the shell does not find the start files of the account.
     `SetEnv HOME=${folder}`,
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);

@@ -39,8 +39,8 @@ export const readSurfaceRows = (
 ): Promise<Backup[]> => listRows(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
 /**
- * Reads the backup surface within `tx`, so that the answer of a request shows the work that it has just accepted. The
- * rows in `known` are not read again. `filter` narrows only the list of backups.
+ * Reads the backup surface within `tx`, so that the answer of a request shows the work that the request has just begun.
+ * The rows in `known` are not read again. `filter` narrows only the list of backups.
  */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,

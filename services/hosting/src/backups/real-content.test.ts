@@ -103,7 +103,7 @@ async function contentOf(siteId: string): Promise<Content> {
   const { filesDir, databaseUrl: url, uid } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const account = `${uid ?? process.getuid?.()}:${statSync(directory).gid}`;
-  // A restored site has another system account, so the tree names the account `the site`.
+  // A site that was deleted and restored has another system account, so the tree names the account `the site`.
   const owner = (name: string): string => (name === account ? 'the site' : name);
   const tree = new Map(
     [...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]),
@@ -175,7 +175,7 @@ async function change(siteId: string, version: number): Promise<void> {
   await showVersion(siteId, version);
 }
 
-/** Does the work and expects that it reports no loss. */
+/** Sends a request and expects that its workflow succeeds without findings. */
 async function finish(method: string, target: string, body: object = {}): Promise<void> {
   const accepted = await world.api.call(method, target, { body });
   expect(accepted).toMatchObject({ status: 202 });

@@ -99,7 +99,7 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** The databases of an agent of an earlier version, which cannot list them. */
+/** An agent of an earlier version cannot list its databases. It has only this one. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
 /** Null for a site without a live release: its creation was interrupted. */
