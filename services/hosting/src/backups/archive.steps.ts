@@ -12,8 +12,8 @@ import { findBackup, findLastRawBytes, replaceSkipped } from './backup.store';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
 /**
- * Limits of steps that move every byte of a site. 4 TB take 5.6 hours at 200 MB/s. The steps have more attempts than
- * other steps, because giving up would waste hours of work.
+ * Limits of steps that move every byte of a site. 4 TB take 5.6 hours at 200 MB/s. There are more attempts than by
+ * default, because giving up would waste hours of work.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 

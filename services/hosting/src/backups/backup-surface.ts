@@ -75,8 +75,8 @@ interface SurfaceFacts {
 }
 
 /**
- * The backup surface of interface.md 2.2. It claims immutability and a passed drill only if a recent check has proved
- * them.
+ * The backup surface of interface.md 2.2. The surface claims immutability and a passed drill only if a recent check has
+ * proved them.
  */
 function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
   const { site, backups, page, onDemand, unfinished, proofs } = facts;

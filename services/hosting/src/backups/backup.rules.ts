@@ -72,7 +72,7 @@ export const hasSpace = (neededBytesCount: number, freeBytes: number): boolean =
 
 const dayMs = 24 * 3_600_000;
 
-/** The facts that every rule about a site's backups needs. */
+/** The facts that the rules about backups and restores of a site have in common. */
 interface BackupWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
@@ -82,7 +82,7 @@ interface Allowance {
   limit: number;
   used: number;
   remaining: number;
-  /** The time from which a backup is allowed again; null while some allowance remains. */
+  /** The time from which a backup is allowed again. Null while some allowance remains, and in `noAllowance`. */
   nextAt: Date | null;
 }
 

@@ -32,9 +32,9 @@ import { differences, missingForTrees, readTree, type Tree } from '../../test/tr
 import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 
 /**
- * Each site has the schema of one Debian package, with rows, and the files of another. After changes it is restored
- * from its backup, from its deletion and from the customer's own storage. `-t` with the name of a schema or a tree runs
- * only its pairs.
+ * Each site has the schema of a Debian package, with rows, and the files of a Debian package. After changes the site is
+ * restored from its backup, from its deletion and from the customer's own storage. `-t` with the name of a schema or a
+ * tree runs only the pairs that contain it.
  */
 
 const pairs: readonly (readonly [schema: string, tree: string])[] = [

@@ -53,7 +53,7 @@ export interface SwitchOverInput {
   contents?: RestoreContents | undefined;
 }
 
-/** The outputs that the steps in this file need of the steps before them. */
+/** The outputs of earlier steps that the steps in this file need. */
 interface Staged {
   /** `answer` is how the site answered when the backup was taken. Checkpoints of earlier versions lack it. */
   readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };

@@ -103,7 +103,7 @@ const commonOf = (row: Common & { metadata: unknown }) => ({
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
   const { siteId: id } = record;
-  // Records of earlier versions have no creation time. The id contains it.
+  // A record that an earlier version of Drydock made has no creation time. Then the time in the site's id is used.
   const site = { ...commonOf(record), id, createdAt: record.siteCreatedAt ?? timeOfId(id) };
   const { count } = await tx.site.createMany({ data: [{ ...site, status: 'suspended' }], skipDuplicates: true });
   return count === 1;

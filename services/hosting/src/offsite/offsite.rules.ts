@@ -34,7 +34,7 @@ export interface Copy {
   missingAt: Date | null;
 }
 
-/** The facts that every rule about a site's copies needs. */
+/** The facts that the rules about copies and restores of a site have in common. */
 export interface OffsiteWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;

@@ -50,7 +50,7 @@ export interface BackupReader {
   locationIn(mode: Mode): BackupLocation;
   /**
    * Names the place where backups of this mode are written, without any secret. A proof about one place says nothing
-   * about another.
+   * about another place.
    */
   placeIn(mode: Mode): string;
   /** Whether there is a finished archive, which is one with a manifest. Rejects if the storage does not answer. */

@@ -233,7 +233,7 @@ devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' |
   xargs -0 -x sh -c 'tar "$@" . || [ $? -eq 1 ]' sh --anchored --wildcards --create \
   --format=posix --numeric-owner --sparse --xattrs --xattrs-include='user.*' --acls --ignore-failed-read --file=-
 `,
-  /** $1 database. */
+  /** $1 the database of a release without release.json. */
   readDatabase: `
 dump_database "$(database_of "$release" "$1")"
 `,
@@ -311,7 +311,7 @@ fi
 point "$release"
 end_sessions
 `,
-  /** $1 database. */
+  /** $1 the database of a release without release.json. */
   probe: `
 ask_database "$(database_of "$release" "$1")"
 `,
