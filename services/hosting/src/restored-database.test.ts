@@ -32,7 +32,7 @@ interface Work {
   after: string;
 }
 
-/** The end of the work, as the database records it after it was put back. */
+/** The end of the work, by the record in the database that was put back. */
 interface End {
   status: string;
   error: string | null;

@@ -68,9 +68,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage. The backup's row cannot tell, if Drydock's database was
- * put back to a moment before the archive was written. Checks the MAC of the manifest, but does not read the content.
- * Returns null if the storage has no complete archive of the backup.
+ * Looks into the storage for the newest complete archive of a backup. The backup's row lacks the archive if Drydock's
+ * database was put back to a moment before the archive was written. Checks the MAC of the manifest, but does not read
+ * the content. Returns null if the storage has no complete archive of the backup.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;

@@ -46,8 +46,8 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
 
 /**
  * Finds the release that a restore replaces. Usually this is the live release. If this restore itself has made the live
- * release, the record of an earlier run was lost. Then the replaced release is the only other one that this restore has
- * not made. If there are several or none, returns the live release.
+ * release, the record of an earlier run was lost. Then the replaced release is the only release that this restore has
+ * not made. If there are several such releases, or none, returns the live release.
  */
 export function replacedBy(
   step: Step,
@@ -72,8 +72,8 @@ export async function standingOf(
 }
 
 /**
- * The permanent failure `superseded`. It is a `conclude`, so that the workflow does not wait for staff: the host has
- * shown that the site does not serve this restore's release, so staff have nothing to decide.
+ * The permanent failure `superseded`. `conclude` keeps the workflow from waiting for staff, who have nothing to decide:
+ * the host has shown that the site does not serve a release of this restore.
  */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
@@ -98,8 +98,8 @@ export async function isRestored(
 }
 
 /**
- * Each attempt stages its own release, because an attempt that has lost its lease may still be writing. It must not
- * write into a release that another attempt makes live.
+ * Each attempt stages its own release. So an attempt that has lost its lease, but is still writing, cannot write into a
+ * release that another attempt makes live.
  */
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 

@@ -9,7 +9,7 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 /** The most sites of one run. The next run, a minute later, takes the others. */
 const checksMax = 40;
 const checksAtOnce = 8;
-/** Enough for five rounds of `checksAtOnce` checks. The slowest probe, over ssh, waits at most 15 s for a page. */
+/** The time for five rounds of `checksAtOnce` checks: 24 s for each round. A probe waits up to 15 s for a page. */
 const checkSeconds = 120;
 
 /**

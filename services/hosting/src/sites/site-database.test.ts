@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(backupsDir, { recursive: true, force: true });
 });
 
-/** Starts a site host that offers these databases. With null it lacks the route, as do agents of earlier versions. */
+/** Starts a site host that offers these databases. With null it has no such route, like an older agent. */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
     method: 'GET',

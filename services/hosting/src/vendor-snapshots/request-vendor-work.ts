@@ -45,8 +45,8 @@ import {
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 /**
- * The request to the vendor as Drydock accepted it, before a worker sends it. This is stored, to survive a crash of the
- * process, so it must be plain JSON.
+ * The request to the vendor as Drydock accepted it, before a worker sends it. The fields are stored to survive a crash
+ * of the process, so they must be plain JSON.
  */
 interface AcceptedOrder {
   workflowId: string;

@@ -104,7 +104,7 @@ it('a worker that takes over does not send again what its predecessor had sent, 
   worker = world.spawnWorker();
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'vendor_not_accepted' });
   expect([await orders(), await donesOf(world, packageId), await audited(siteId)]).toEqual([1, [], 0]);
-  // On a busy machine the request may stop waiting before the next worker has started. Then it answers 202.
+  // On a busy machine the request may stop waiting before the next worker has started. Then its answer is 202.
   expect([202, 503]).toContain((await answering).status);
 });
 
