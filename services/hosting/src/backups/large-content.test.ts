@@ -110,7 +110,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Runs `work`. `mostMb` has the peak memory of each Node program below this process, and the growth of this process. */
+/** Runs `work`. `mostMb` has the peak memory of each Node program below this process, and this process's growth. */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();
   const mostMb: Record<string, number> = {};
