@@ -44,11 +44,10 @@ export function readLastLines(file: string, linesMax: number): string {
   return fs.readFileSync(file, 'utf8').trimEnd().split('\n').slice(-linesMax).join('\n');
 }
 
-/** The number of pino's level `error`. Only `fatal` is higher. */
-const errorLevel = 50;
 const quietMs = 60_000;
 
-const entrySchema = z.looseObject({ level: z.number(), msg: z.string().default('') });
+const entrySchema = z.looseObject({ level: z.string(), msg: z.string().default('') });
+const errorLevels = new Set(['error', 'fatal']);
 
 /**
  * Returns a function that is given the output of a process and prints the process's errors on the terminal. The
@@ -73,7 +72,7 @@ function readError(line: string): string | null {
   if (!line.startsWith('{')) return null;
   try {
     const entry = entrySchema.parse(JSON.parse(line));
-    return entry.level >= errorLevel ? entry.msg : null;
+    return errorLevels.has(entry.level) ? entry.msg : null;
   } catch {
     return null; // the line is no log entry
   }

@@ -178,8 +178,8 @@ export interface UpstreamLimits {
   /** The most milliseconds without data on a stream. Streams send a heartbeat every 15 s. */
   streamMs: number;
   /**
-   * The most connections to each URL of the service. They suffice for all requests (`inFlightMax`) and all event streams
-   * (`streamsMax`) at once. With fewer connections, requests would queue in undici's pool, where nothing counts them.
+   * The most connections to each URL of the service. They suffice for all requests (`inFlightMax`) and all event
+   * streams (`streamsMax`) at once. With fewer, requests would queue in undici's pool, where nothing counts them.
    */
   connections: number;
   /** The number of successive failures that opens the circuit breaker. After `openMs` one request may try again. */

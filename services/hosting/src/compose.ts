@@ -67,8 +67,8 @@ const movedReader = (current: BackupReader, former: BackupReader): BackupReader 
 });
 
 /**
- * Writes to `current`, and still finds the backups in `former`. So an installation may configure object storage at any
- * time.
+ * Writes to `current`, and still finds the backups in `former`. This allows an installation to configure object storage
+ * at any time.
  */
 export function movedStorage(current: BackupStorage, former: BackupStorage): BackupStorage {
   return {
@@ -140,7 +140,7 @@ interface Credential {
 
 /**
  * Null if bucket, credential and endpoint are all unset. Otherwise throws unless bucket and credential are complete, so
- * that no backup is stored in an unintended place.
+ * that no backup is stored in an unintended place. Without an endpoint the place is at Amazon.
  */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
   const {
@@ -305,7 +305,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   });
 }
 
-/** The process that runs workflows. Only it has drivers and the key of the archives. */
+/** The process that runs workflows. Unlike the API, it has the drivers and the root key of the archives. */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

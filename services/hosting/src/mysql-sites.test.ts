@@ -1,5 +1,5 @@
 /**
- * Runs on sites with MySQL what one-life.test.ts runs with Postgres.
+ * Runs the main operations of hosting on a site with MySQL. one-life.test.ts runs them with Postgres.
  *
  * @tier long
  * @processes

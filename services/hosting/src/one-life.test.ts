@@ -1,5 +1,5 @@
 /**
- * Runs the main operations of hosting, each once. Other suites test their failures.
+ * Runs the main operations of hosting. Other suites test their failures.
  * @processes
  */
 import { readdirSync } from 'node:fs';

@@ -32,7 +32,7 @@ interface Work {
   after: string;
 }
 
-/** The end of the work, as the database that was put back records it. */
+/** The end of the work, by the record in the database that was put back. */
 interface End {
   status: string;
   error: string | null;
@@ -221,7 +221,7 @@ describe('a database that was put back from a backup', () => {
         }
         await world.endWorkers();
         await putBack(world.api.postgres.adminUrl, moment);
-        // The database now has leases of workers that have ended since.
+        // The database that was put back has leases of workers that have ended since.
         await world.expireLeases();
         hire();
         await over(works);
@@ -248,7 +248,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest'))),
         ).toEqual([]);
-        // As scheduled backups they do not use up the allowance in the next round.
+        // A change of their kind keeps these backups from using up the allowance for the next round.
         await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
       }
       expect(fenceViolations(world.ledger())).toEqual([]);

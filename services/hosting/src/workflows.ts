@@ -48,7 +48,7 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
 /**
- * A new installation makes its first drill after this time, because it may have a backup by then. Without a backup the
+ * A new installation runs its first drill after this time, because it may have a backup by then. If it has none, the
  * next drill is a day later.
  */
 const firstDrillMinutes = 3;
@@ -62,7 +62,7 @@ interface Regular {
   input?: object;
 }
 
-/** The workflows that the platform runs by the clock, in each mode. */
+/** The workflows that run by the clock in each mode, except the purge of deleted sites. */
 const regulars = (now: Date): Regular[] => [
   { kind: sweepBackupsWorkflow.kind, interval: { intervalSeconds: 10 * minuteSeconds } },
   { kind: checkServingWorkflow.kind, interval: { intervalSeconds: minuteSeconds } },
@@ -114,7 +114,7 @@ async function schedulePurges(sql: Sql): Promise<void> {
 }
 
 /**
- * Each function writes rows of schedules. The relay starts work from these rows when it is due, even if the queue is
+ * These functions write the rows of schedules. The relay starts the work of a row when it is due, even if the queue is
  * lost. Writing the same rows again changes nothing.
  */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];

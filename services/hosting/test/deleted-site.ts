@@ -9,7 +9,7 @@ export interface GivenDeletion {
   reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
   daysAgo?: number;
   domain?: string;
-  /** If false, the storage lacks the backup, although the backup has a row. */
+  /** If false, the backup has a row, but the storage does not have its archive. */
   hasObject?: boolean;
   hasBackup?: boolean;
   purged?: boolean;
@@ -24,7 +24,7 @@ export interface GivenDeletedSite {
   domain: string;
 }
 
-/** The id of the record of the site, which was deleted and not restored since. @throws Error if there is none */
+/** The id of the record of a deleted site that was not restored since. @throws Error if there is no such record */
 export async function deletionOf(api: ServiceApi, siteId: string): Promise<string> {
   const [row] = await api.rows<{ id: string }>(
     'SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL',

@@ -79,7 +79,7 @@ export async function givenBackup(
   return id;
 }
 
-/** For suites without a worker: a request stops waiting for one at once, instead of after ten seconds. */
+/** For suites without a worker: makes requests stop waiting for a worker at once, instead of after ten seconds. */
 export async function giveNoTimeToStart(api: ServiceApi): Promise<void> {
   await api.rows(
     `CREATE FUNCTION start_by_now() RETURNS trigger LANGUAGE plpgsql AS

@@ -17,7 +17,7 @@ import { uuidv7 } from 'uuidv7';
 import { hosting } from './hosting-api';
 
 export interface HostingWorld extends ServiceWorld {
-  /** The folder and the database of a site's content, which the API of the site agent does not show. */
+  /** The folder and the database of a site's content. They are read from disk, because the agent's API hides them. */
   placeOf(siteId: string): Promise<SitePlace>;
   host: SiteHostClient;
   sitesDir: string;

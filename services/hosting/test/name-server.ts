@@ -11,7 +11,7 @@ export interface NameServer {
 
 const [txt, classIn, headerBytes] = [16, 1, 12];
 
-/** A name server over UDP that knows TXT records and nothing else. */
+/** Starts a name server over UDP that knows only TXT records. */
 export async function startNameServer(): Promise<NameServer> {
   const records = new Map<string, string[]>();
   const socket = createSocket('udp4');
@@ -49,7 +49,7 @@ function answerTo(query: Buffer, records: ReadonlyMap<string, string[]>): Buffer
 function recordOf(value: string): Buffer {
   const text = Buffer.from(value);
   const head = Buffer.alloc(12);
-  // The name is a pointer to the name in the question.
+  // The record's name is a pointer to the name in the question.
   head.writeUInt16BE(0xc000 | headerBytes, 0);
   head.writeUInt16BE(txt, 2);
   head.writeUInt16BE(classIn, 4);

@@ -24,7 +24,7 @@ export interface OffsiteWorld extends HostingWorld {
   /** The keys in the customer's bucket that begin with `below`. */
   keys(below: string): string[];
   readObject(key: string): Buffer;
-  /** Puts an object by S3, as its customer would. */
+  /** Puts an object into the bucket by S3, as the customer would. */
   putObject(key: string, bytes: Buffer): Promise<void>;
 }
 

@@ -13,8 +13,7 @@ type Definition = NonNullable<WorkflowStart['definition']>;
 const sqlOf = (api: ServiceApi): Sql => ({ query: async (text, values) => (await api.rows(text, values)) as never });
 
 /**
- * Keeps the work of `scheduleRegulars` from starting, for tests that count work or cause faults and start it
- * themselves.
+ * Keeps the work of `scheduleRegulars` from starting by itself, for tests that start that work themselves.
  */
 export async function stopClock(api: ServiceApi): Promise<void> {
   await scheduleRegulars(sqlOf(api));

@@ -3,8 +3,8 @@ import path from 'node:path';
 import type { HostingWorld } from './hosting-world';
 
 /**
- * The application identifies its process by a random number, because in its box every application may have the same
- * pid.
+ * The application identifies its process by a random number, because each box has its own pids and two processes may
+ * have the same one.
  */
 const source = `const number = require('node:crypto').randomInt(2 ** 47);
 require('node:http').createServer((_request, answer) => answer.end(String(number))).listen(3000);

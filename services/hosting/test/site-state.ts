@@ -94,8 +94,8 @@ export async function runSql(url: string, sql: string): Promise<void> {
 const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
 
 /**
- * Makes a socket, which no archive holds. The program runs in its folder, because the whole path is too long for the
- * call.
+ * Makes a socket, which no archive holds. The program runs in the socket's folder, because the whole path would be too
+ * long for the call.
  */
 export const makeSocket = (file: string): Buffer =>
   execFileSync('perl', ['-MSocket', '-e', bindSocket, path.basename(file)], { cwd: path.dirname(file) });

@@ -28,7 +28,7 @@ export interface SshRig extends SiteHostRig {
 }
 
 interface RigOptions {
-  /** The size in MiB of a disk of its own for the sites. None by default. */
+  /** The size in MiB of a separate disk for the sites. Without it the sites have no separate disk. */
   diskMegabytes?: number;
 }
 
@@ -51,7 +51,7 @@ export function canMountSmallDisk(): boolean {
 
 const postgresPrograms = findPostgresDir() === null ? 'postgresql' : '';
 
-/** A whole host on loopback: OpenSSH's server, Debian's database server and client programs, a web server. */
+/** Starts a whole host on loopback: OpenSSH's server, Debian's database server and client programs, a web server. */
 async function openRig(
   archiveKey: Buffer,
   startDatabase: (folder: string) => Promise<HostDatabase>,

@@ -84,11 +84,11 @@ export async function startSshd(folder: string): Promise<StartedSshd> {
     'StrictModes no',
     'PasswordAuthentication no',
     'PermitRootLogin prohibit-password',
-    // With this HOME the shell does not run the start files of the account.
+    // With this HOME the shell does not find the start files of the account.
     `SetEnv HOME=${folder}`,
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
-  // A server that runs as root needs this folder. Usually the system makes it at its start.
+  // A server that runs as root needs this folder, which the system usually makes when it starts.
   if (isRoot) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
   const started = await startProcess(spawn(sshd, ['-D', '-e', '-f', config], { stdio: 'ignore' }), port);
   const fingerprint =

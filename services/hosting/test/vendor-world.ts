@@ -34,7 +34,7 @@ export async function openVendorWorld(
   };
 }
 
-/** A site of platform vendor that has a restore point of its first content, and other content since. */
+/** Makes a site of platform vendor with a restore point of its first content, and then gives it other content. */
 export async function makeVendorSite(world: VendorWorld, name = 'Shop'): Promise<VendorSite> {
   const siteId = await makeSite(world, name, 'vendor');
   const [row] = await world.api.rows<{ package_id: string }>(
@@ -73,7 +73,7 @@ export const atRest = (world: VendorWorld, siteId: string): Promise<VendorSnapsh
     { timeoutMs: 30_000, everyMs: 100, what: 'the end of what is in progress' },
   );
 
-/** The changes that the vendor has made to a package, in order, without its creation. */
+/** The changes that the vendor has made to a package, in order. The creation of the package is left out. */
 export async function donesOf({ vendor }: VendorWorld, packageId: string): Promise<string[]> {
   const entries = await vendor.ledger();
   return entries.filter(({ resource, op }) => resource === packageId && op !== 'addWeb').map(({ op }) => op);

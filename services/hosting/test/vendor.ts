@@ -30,7 +30,7 @@ export interface TestVendor {
   close(): Promise<void>;
 }
 
-/** With `clockScale` 100, a job of 20 seconds takes 200 ms. */
+/** Starts the emulator. With `clockScale` 100 a job of 20 seconds takes 200 ms. */
 export async function openVendor({ clockScale = 100 }: { clockScale?: number } = {}): Promise<TestVendor> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-vendor-'));
   const [live, sandbox, adminToken] = [newSecret(), newSecret(), newSecret()];

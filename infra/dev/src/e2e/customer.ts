@@ -2,7 +2,12 @@ import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { siteSchema } from '@drydock/contracts/hosting/sites';
 import { type WorkflowView, workflowSchema } from '@drydock/contracts/platform/workflows';
 import { assertContract, endpointAt } from '@drydock/service/testing/assert-contract';
-import { until } from '@drydock/testing/wait';
+import { InvariantViolated, until } from '@drydock/testing/wait';
+
+/** Makes a call without an answer undefined. A broken contract is an error. */
+function unanswered(error: unknown): undefined {
+  if (error instanceof InvariantViolated) throw error;
+}
 
 export interface Answer {
   status: number;
@@ -40,7 +45,16 @@ export class Customer {
     };
     const endpoint = endpointAt(method, path);
     if (endpoint === undefined) throw new Error(`no contract for ${method} ${path}`);
-    assertContract(endpoint, { status: answer.status, header: (name) => answer.headers.get(name), body: answer.body });
+    try {
+      assertContract(endpoint, {
+        status: answer.status,
+        header: (name) => answer.headers.get(name),
+        body: answer.body,
+      });
+    } catch (error) {
+      // No wait can mend a broken contract.
+      throw new InvariantViolated(error instanceof Error ? error.message : String(error), { cause: error });
+    }
     return answer;
   }
 
@@ -48,7 +62,7 @@ export class Customer {
   async insist(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return until(
       async () => {
-        const answer = await this.call(method, path, body, headers).catch(() => undefined);
+        const answer = await this.call(method, path, body, headers).catch(unanswered);
         return answer !== undefined && answer.status !== 503 && answer;
       },
       { timeoutMs: 120_000, what: `an answer to ${method} ${path}` },

@@ -242,9 +242,7 @@ class Load {
     }
   }
 
-  /**
-   * Fills the tables. The customer's search path is set meanwhile, because functions of generated columns rely on it.
-   */
+  /** Fills the tables with the customer's search path, because functions of generated columns rely on it. */
   private async fillTables(head: TablesFile): Promise<Copied[]> {
     const owners = await relationOwners(this.client);
     const path = pathList(this.searchPath);

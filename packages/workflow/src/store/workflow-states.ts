@@ -12,9 +12,7 @@ import { type Statement, stepIsIn, telling, toldColumns, workflowIsIn } from './
 // in a row of another state (workflow-states.test.ts). A statement of a worker that has claimed the workflow also names
 // the fence of the claim.
 
-/**
- * The condition that keeps a worker from writing after it has lost its claim: $1 is the workflow, $2 the claim's fence.
- */
+/** Keeps a worker from writing after it has lost its claim: $1 is the workflow, $2 the claim's fence. */
 const claimedFor = (statement: Statement): string =>
   `workflow.id = $1::uuid AND workflow.fence = $2::bigint AND ${workflowIsIn(statement)}`;
 
@@ -32,16 +30,10 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 /** The condition of the unique index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/**
- * Seconds before the sweep may enqueue a workflow that was accepted, retried or abandoned. Meanwhile the process that
- * has written the change can enqueue the workflow itself.
- */
+/** Seconds for the process that accepts, retries or abandons a workflow to enqueue it, before the sweep may do so. */
 const enqueueGraceSeconds = 0.3;
 
-/**
- * Inserts an accepted workflow with its steps, and its audit entry if `row` has one. False if another workflow has
- * locked the resource.
- */
+/** Inserts an accepted workflow, its steps and its audit entry. False if another one has locked the resource. */
 export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
   const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } =
     row;
@@ -108,8 +100,8 @@ export async function claimWorkflow(
   return claim;
 }
 
-// due_at is rounded to milliseconds, so one millisecond is tolerated. An expired lease that was not given back counts
-// as a crash of its worker. A row without steps gets the steps of its kind, and the first step begins.
+// due_at is rounded to milliseconds, so one millisecond is tolerated. An expired lease counts as a crash of its worker.
+// A row without steps gets the steps of its kind, and the first step begins.
 const claimSql = `
   WITH claimed AS (
     UPDATE workflow SET status = 'running', fence = nextval('workflow_fence'),
@@ -314,8 +306,7 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// During an undo, customers still see the error that caused the undo. A workflow that staff have abandoned keeps the
-// error `abandoned`.
+// During an undo, customers still see the error that caused it. An abandoned workflow keeps the error `abandoned`.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,
@@ -349,10 +340,9 @@ function errorValues({ internal, ...told }: WorkflowProblem): [string, string | 
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 
 /**
- * Abandons a workflow that waits for staff. A worker then ends the workflow as failed with `abandoned` and calls
- * `onEnd.failed` in the same transaction. The end unlocks the resource, which stays as it is. The caller may enqueue
- * the workflow; otherwise the sweep does. `detail` describes the resource and replaces the advice of the problem code.
- * Throws as {@link retryWorkflow} does.
+ * Abandons a workflow that waits for staff. A worker then ends the workflow as failed with `abandoned`, and calls
+ * `onEnd.failed` in the same transaction. The resource stays as it is and is unlocked. `detail` describes the resource
+ * and replaces the advice of the problem code. Otherwise like {@link retryWorkflow}.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);

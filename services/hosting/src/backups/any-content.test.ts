@@ -29,8 +29,8 @@ import { missingForTrees } from '../../test/trees/read-tree';
 const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });
 const atOnce = 4;
 /**
- * How often a site is used. Making a site and its first backup takes as long as a restore, so a site is used again once
- * it is back in its first state.
+ * How many times a site is restored. Making a site and its first backup takes as long as a restore, so chaos runs use a
+ * site again once it is back in its first state.
  */
 const roundsMax = isChaos ? 20 : 1;
 const missing = missingForTrees();
@@ -96,7 +96,7 @@ async function spoil(siteId: string, number: number): Promise<string[]> {
 interface Ended {
   number: number;
   view: WorkflowView;
-  /** The facts that are wrong, or ''. */
+  /** What was found after the restore, if any of it is wrong; '' if all is right. */
   wrong: string;
   done: string[];
 }

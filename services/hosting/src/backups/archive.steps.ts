@@ -12,8 +12,8 @@ import { findBackup, findLastRawBytes, replaceSkipped } from './backup.store';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
 /**
- * Limits of steps that move every byte of a site. The largest archive, 4 TiB, takes 6.1 hours at 200 MB/s. The
- * steps have more attempts than other steps, because giving up would waste hours of work.
+ * Limits of steps that move every byte of a site. The largest archive, 4 TiB, takes 6.1 hours at 200 MB/s. There are
+ * more attempts than by default, because giving up would waste hours of work.
  */
 export const movingLimits = { timeoutSeconds: 7 * 3_600, attemptsMax: 8 };
 
@@ -21,8 +21,8 @@ export const movingLimits = { timeoutSeconds: 7 * 3_600, attemptsMax: 8 };
 export const frozenLimits = { timeoutSeconds: 20, attemptsMax: 5 };
 
 /**
- * How long a freeze before a switch lasts. It ends by itself, so that a site does not stay frozen when its worker dies.
- * Five seconds are far more than the pause between two steps, and shorter than a browser waits.
+ * How long a freeze before a switch lasts. The freeze ends by itself, so that a site does not stay frozen when its
+ * worker dies. Five seconds are far more than the pause between two steps, and less than a browser waits.
  */
 export const freezeTtlMs = 5_000;
 
@@ -38,8 +38,8 @@ export type PackedBackup = StoredArchive & { findings: Finding[] };
 type Step = StepContext<unknown, unknown>;
 
 /**
- * Packs a release into a folder that belongs to this attempt alone. The archive counts only once it was verified.
- * Permanent failures `site_content_refused`, `storage_full`.
+ * Packs a release into a folder that belongs to this attempt alone. No restore uses the archive before a later step has
+ * verified it. Permanent failures `site_content_refused`, `storage_full`.
  */
 export async function packBackup(
   context: WorkContext,
@@ -68,9 +68,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage. The row of the backup does not name the archive if
- * Drydock's database was put back to a moment before the archive was written. The MAC of the manifest is checked with
- * `archiveKey`; the content is not verified here. Returns null if the storage has no complete archive of the backup.
+ * Looks into the storage for the newest complete archive of a backup. The backup's row lacks the archive if Drydock's
+ * database was put back to a moment before the archive was written. Checks the MAC of the manifest, but does not read
+ * the content. Returns null if the storage has no complete archive of the backup.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -98,8 +98,9 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
 }
 
 /**
- * Packs a release. The release may be gone if Drydock's database was put back from a backup. Then the archive that an
- * earlier attempt has written is used. Permanent failure `superseded` if there is no such archive.
+ * Packs a release, or returns the archive that an earlier attempt has written if the host no longer has the release. A
+ * release can be gone if Drydock's database was put back from a backup. Permanent failure `superseded` if the storage
+ * has no archive either.
  */
 export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);
@@ -136,8 +137,7 @@ export async function verifyStored(
 
 /**
  * Verifies an archive that was just written, and removes the folders of earlier attempts. Then locks the archive if the
- * storage has locks. The lock comes last, because a locked archive could not be removed if an earlier part of the step
- * failed.
+ * storage has locks. The lock comes last, because a locked archive cannot be removed after a failure.
  */
 export async function verifyWritten(
   context: WorkContext,

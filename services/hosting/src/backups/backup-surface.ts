@@ -21,7 +21,7 @@ import { allowanceOf, allowanceWindowStart, type Backup, noAllowance, refuseBack
 import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type SkippedRow } from './backup.store';
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
-/** The list that cursors are bound to. Every endpoint that answers a backup surface gives cursors of this one list. */
+/** The id of the list that cursors are bound to. Every endpoint that answers a backup surface uses this one id. */
 export const backupList = listSiteBackups.id;
 
 /** Rows that a request has read or written itself, in the transaction that accepted its work. */
@@ -39,8 +39,8 @@ export const readSurfaceRows = (
 ): Promise<Backup[]> => listRows(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
 /**
- * Reads the backup surface within `tx`, so that the answer of a request shows the work that it has just accepted. The
- * rows in `known` are not read again. `filter` narrows only the list of backups.
+ * Reads the backup surface within `tx`, so that the answer of a request shows the work that the request has just begun.
+ * The rows in `known` are not read again. `filter` narrows only the list of backups.
  */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,
@@ -55,8 +55,8 @@ export async function readSurface(
     known?.rows ?? readSurfaceRows(tx, site, listPage, filter),
     context.proofs.read(site.mode),
   ]);
-  // A first page without a filter and without a next page holds every backup of the site, so the allowance can be
-  // counted from it.
+  // A first page without a filter and without a next page holds every backup of the site. Then the allowance can be
+  // counted without another query.
   const isWhole = Object.keys(filter).length === 0 && asked.after === null && rows.length <= asked.limit;
   const onDemand = isWhole ? rows : await listOnDemand(tx, site.id, allowanceWindowStart(now));
   const { data: backups, page } = pageOf(rows, (backup) => viewBackup(backup, now));
@@ -75,8 +75,8 @@ interface SurfaceFacts {
 }
 
 /**
- * The backup surface of interface.md 2.2. It claims immutability and a passed drill only if a recent check has proved
- * them.
+ * The backup surface of interface.md 2.2. The surface claims immutability and a passed drill only if a recent check has
+ * proved them.
  */
 function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
   const { site, backups, page, onDemand, unfinished, proofs } = facts;

@@ -10,7 +10,7 @@ import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydo
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-/** The storage key of an archive, and the recorded facts about it. An archive that does not match them is refused. */
+/** The recorded facts about an archive. A restore refuses an archive that does not match them. */
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
@@ -22,8 +22,8 @@ export interface StoredArchive {
 }
 
 /**
- * The facts about an archive that is verified and locked. Times are ISO 8601 text, because the output of a step is
- * stored as JSON.
+ * The facts about a verified archive, which is locked if the storage has locks. Times are ISO 8601 text, because the
+ * output of a step is stored as JSON.
  */
 export interface KeptBackup {
   completedAt: string;
@@ -72,7 +72,7 @@ export const hasSpace = (neededBytesCount: number, freeBytes: number): boolean =
 
 const dayMs = 24 * 3_600_000;
 
-/** The facts that every rule about a site's backups needs. */
+/** The facts that the rules about backups and restores of a site have in common. */
 interface BackupWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
@@ -82,7 +82,7 @@ interface Allowance {
   limit: number;
   used: number;
   remaining: number;
-  /** The time from which a backup is allowed again; null while some allowance remains. */
+  /** The time from which a backup is allowed again. Null while some allowance remains, and in `noAllowance`. */
   nextAt: Date | null;
 }
 
@@ -100,8 +100,8 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // The window may hold more backups than the limit. When the backup of the time `opens` leaves the window, fewer than
-  // the limit remain.
+  // If the limit was lowered, the window may hold more backups than the limit. Once the backup of the time `opens` has
+  // left the window, fewer backups than the limit remain.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
   return {
     limit: onDemandLimit,
@@ -127,7 +127,7 @@ export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date
 
 /**
  * The reason why the site may not be overwritten with `backup`. The first reason counts, in this order: the backup does
- * not exist, a workflow works on the site, the state of the backup, the platform and status of the site.
+ * not exist, the site has an unfinished workflow, the state of the backup, the platform and status of the site.
  */
 export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(world.unfinished);
@@ -161,7 +161,7 @@ export const lockEnd = (completedAt: Date): Date =>
 export const expiryOf = (completedAt: Date, retentionDays: number): Date =>
   new Date(completedAt.getTime() + retentionDays * dayMs);
 
-/** The pause before the next attempt to back up a site that was busy, or whose backup failed. */
+/** The pause before the next attempt at the nightly backup of a site that was busy, or whose backup failed. */
 const pauseMs = 5 * 60_000;
 
 export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);

@@ -30,8 +30,8 @@ export const storable = ({ path, reason }: SkippedPath): SkippedPath => ({
 });
 
 /**
- * The number of skipped paths and a sample of them, by the id of the backup. A backup without skipped paths has no
- * entry. The caller has checked that the site belongs to the requesting organisation.
+ * Resolves with the number of skipped paths and a sample of them, by the id of the backup. A backup without skipped
+ * paths has no entry. The caller has checked that the site belongs to the requesting organisation.
  */
 async function listSkippedOfSite(tx: Reader, siteId: string): Promise<Map<string, SkippedSummary>> {
   const rows = await tx.$queryRaw<{ id: string; count: bigint; path: string; reason: string }[]>`
@@ -66,8 +66,8 @@ export function listSkipped(
 }
 
 /**
- * Finds the last backup that an earlier deletion took, if staff abandoned that deletion while it destroyed the site. Of
- * the completed backups of an existing site, only such a backup has no expiry. Returns null if there is none.
+ * Finds the last backup that an abandoned deletion took before it began to destroy the site. Returns null if there is
+ * none. A site that no workflow works on has no other completed backup without an expiry.
  */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
@@ -88,7 +88,7 @@ export async function findNewestBackup(tx: Reader, siteId: string, now: Date): P
   return row?.id ?? null;
 }
 
-/** Removes the expiry of the backup. The purge of the deleted site then removes the backup. */
+/** Removes the expiry of a completed backup, which then stays until its deleted site is purged. */
 export async function keepBackup(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'completed' }, data: { expiresAt: null } });
 }
@@ -197,7 +197,7 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-/** With `expiresAt` null the backup never expires. It is removed when its deleted site is purged. */
+/** A backup with `expiresAt` null stays until its deleted site is purged. */
 export async function markCompleted(
   tx: Tx,
   backupId: string,
@@ -230,7 +230,7 @@ export async function markCompleted(
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }
 
-/** A completed backup is not changed. */
+/** Marks a queued or running backup as failed. Any other backup stays as it is. */
 export async function markFailed(tx: Tx, backupId: string, errorCode: string): Promise<void> {
   await tx.backup.updateMany({
     where: { id: backupId, status: { in: ['queued', 'running'] } },

@@ -21,7 +21,8 @@ import { differences, missingForTrees, readTree } from '../../test/trees/read-tr
 /*
  * A large site is backed up, replaced by an older backup, and restored. The memory must not grow with the site, and in
  * the end paths and database must be the same. Only `npm run chaos` runs all cases, in full size; other runs take the
- * first three at a hundredth of it. packages/postgres/src/load/large-cases.test.ts has content that is too large.
+ * first three at a hundredth of the size. packages/postgres/src/load/large-cases.test.ts tests content that is too
+ * large.
  */
 
 const mb = 2 ** 20;
@@ -34,7 +35,7 @@ interface LargeCase {
   statements?: string[];
   /** The most memory that a process may use beyond what it needs for a nearly empty site. */
   growthMaxMb: number;
-  /** A digest of content that a fingerprint cannot read, because the text of a value of 1 GB would be too long. */
+  /** Digests the content instead of a fingerprint, which cannot read the text of a value of 1 GB. */
   digestSql?: string;
 }
 
@@ -94,7 +95,7 @@ const cases: LargeCase[] = [
 ];
 
 let world: HostingWorld;
-/** The peak memory of each process for the same work on a nearly empty site. */
+/** The peak memory of each program in MB, for the same work on a nearly empty site. */
 let idleMb: Record<string, number>;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
@@ -109,7 +110,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Resolves with the peak memory in MB of each Node program below this process, and the growth of this process. */
+/** Runs `work`. `mostMb` has the peak memory of each Node program below this process, and this process's growth. */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();
   const mostMb: Record<string, number> = {};

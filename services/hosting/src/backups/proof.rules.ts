@@ -32,7 +32,7 @@ interface ImmutabilityClaim {
   reason: ImmutabilityReason;
 }
 
-/** Immutability is claimed only if the newest check passed and is recent. A failed check cancels all earlier proofs. */
+/** Claims immutability only if the newest check passed and is recent. A failed check cancels all earlier proofs. */
 export function immutabilityOf({ immutability, refusedAt }: BackupProofs, now: Date): ImmutabilityClaim {
   const reason = reasonOf(immutability, 'never_checked', immutabilityAgeMaxMs, now);
   return { isImmutable: reason === '', verifiedAt: refusedAt, reason };
@@ -45,8 +45,8 @@ interface DrillClaim {
 }
 
 /**
- * The platforms whose backups are drilled. Only there can Drydock make a site for a drill, and count rows in an archive
- * before its restore.
+ * The platforms whose backups are drilled. Only archives of these platforms tell how many rows each table has, and only
+ * on these platforms can a drill count the rows of the restored site.
  */
 export const drilledPlatforms: readonly SitePlatform[] = ['local'];
 
@@ -60,7 +60,7 @@ export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, 
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
-/** A passed drill is due again after `passedAgeMinDays` days. A failed drill is due again at once. */
+/** Whether the next drill is due: at once after a failed drill, `passedAgeMinDays` days after a passed one. */
 export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
   if (drill === null || drill.reason !== '') return true;
   return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;

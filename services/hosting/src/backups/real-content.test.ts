@@ -32,9 +32,9 @@ import { differences, missingForTrees, readTree, type Tree } from '../../test/tr
 import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 
 /**
- * Each site has the schema of one Debian package, with rows, and the files of another. After changes it is restored
- * from its backup, from its deletion and from the customer's own storage. `-t` with the name of a schema or a tree runs
- * only its pairs.
+ * Each site has the schema of a Debian package, with rows, and the files of a Debian package. After changes the site is
+ * restored from its backup, from its deletion and from the customer's own storage. `-t` with the name of a schema or a
+ * tree runs only the pairs that contain it.
  */
 
 const pairs: readonly (readonly [schema: string, tree: string])[] = [
@@ -103,7 +103,7 @@ async function contentOf(siteId: string): Promise<Content> {
   const { filesDir, databaseUrl: url, uid } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const account = `${uid ?? process.getuid?.()}:${statSync(directory).gid}`;
-  // A restored site has another system account, so the tree names the account `the site`.
+  // A site that was deleted and restored has another system account, so the tree names the account `the site`.
   const owner = (name: string): string => (name === account ? 'the site' : name);
   const tree = new Map(
     [...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]),
@@ -175,7 +175,7 @@ async function change(siteId: string, version: number): Promise<void> {
   await showVersion(siteId, version);
 }
 
-/** Does the work and expects that it reports no loss. */
+/** Sends a request and expects that its workflow succeeds without findings. */
 async function finish(method: string, target: string, body: object = {}): Promise<void> {
   const accepted = await world.api.call(method, target, { body });
   expect(accepted).toMatchObject({ status: 202 });

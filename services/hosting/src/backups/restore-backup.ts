@@ -66,7 +66,7 @@ export const restoreBackup = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const page = readListPage(context, backupList, { ...request, query: {} });
       const rows = await readSurfaceRows(tx, site, page);
-      // The page of backups that the answer shows usually holds the backup to restore, which saves a query.
+      // The backup to restore is usually on the page of backups that the answer shows. Then no second query is needed.
       const backup = rows.find(({ id }) => id === body.backup_id) ?? (await findBackup(tx, site, body.backup_id));
       const refuse = (unfinished: UnfinishedWorkflow | null) => refuseRestore({ site, unfinished }, backup, now);
       await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
@@ -99,7 +99,7 @@ export interface PreflightFacts {
   point: { id: string; createdAt: Date } | null;
   /** The unpacked size of the content; null when it is not known. */
   rawBytes: number | null;
-  /** The free bytes of the site's host; null when the host does not answer. */
+  /** The free bytes of the site's host; null when the host does not answer, or does not know the site. */
   freeBytes: number | null;
   /** The paths that the backup or copy left out. Absent if they were not recorded. */
   skipped?: SkippedSummary;
@@ -131,7 +131,7 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-/** `left` completes the sentence "the database …" with what a restore of only the files does to the database. */
+/** `left` tells how a restore of only the files leaves the database, such as `stays as it is`. */
 export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
   contents === 'files'
     ? { level: 'WARNING', code: 'files_only', detail: `Only the files are restored; the database ${left}.` }

@@ -1,5 +1,5 @@
 /**
- * Tests each failure of a restore. one-life.test.ts has a successful restore.
+ * Tests restores and deletions, above all their failures.
  *
  * @tier long
  * @processes
@@ -16,7 +16,7 @@ import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
-/** Every preflight of a site's restore has this finding. */
+/** The preflight of a restore of files and database has this finding. */
 const filesMayDo = { level: 'INFO', code: 'files_may_do' };
 
 describe.each(serviceBackends())('a restore, with the queue on %s', (backend) => {

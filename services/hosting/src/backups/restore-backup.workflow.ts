@@ -67,8 +67,8 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
   });
 
 /**
- * Restores a site from a backup. Verifies the whole archive and unpacks it beside the live release. Then {@link
- * switchOver} takes over.
+ * Restores a site from a backup. Verifies the whole archive and unpacks it beside the live release. The steps of {@link
+ * switchOver} do the rest.
  */
 export const restoreBackupWorkflow = switchOver(staged).onEnd(restoreEnd).build();
 
@@ -79,8 +79,8 @@ async function recheckRestore(context: WorkContext, step: Step): Promise<Restore
   const site = await findSite(database.pool, step, step.subject.id);
   if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
   const backup = await findBackup(database.pool, site, backupId);
-  // An accepted restore is carried out even if the backup expires before a worker is free. The backup is not removed
-  // before the restore has ended.
+  // An accepted restore is carried out even if the backup expires before a worker is free. `expire_backups` leaves out
+  // sites with an unfinished workflow, so the backup is still there.
   const point = backup === null ? null : { ...backup, expiresAt: null };
   assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null }, point, now()));
   if (backup?.archive == null) throw fail('backup_not_completed', { internal: 'completed without an archive' });
@@ -97,7 +97,7 @@ async function recheckRestore(context: WorkContext, step: Step): Promise<Restore
   };
 }
 
-/** Fails unless the storage has the archive and the host has room for a second release. Nothing has changed by then. */
+/** Fails unless the storage has the archive and the host has room for a second release. */
 async function assertFetchable(context: WorkContext, step: Step, { archive }: RestorePlan): Promise<void> {
   const [isStored] = await Promise.all([
     context.backupStorage.has(archive.storageKey),

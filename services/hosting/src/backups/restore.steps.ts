@@ -45,9 +45,9 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * Finds the release that a restore replaces. This is the live release when the restore begins. If the live release was
- * made by this restore itself, the record of an earlier run was lost. Then the replaced release is the only one that
- * this restore has not made. If several or none qualify, returns the live release.
+ * Finds the release that a restore replaces. Usually this is the live release. If this restore itself has made the live
+ * release, the record of an earlier run was lost. Then the replaced release is the only release that this restore has
+ * not made. If there are several such releases, or none, returns the live release.
  */
 export function replacedBy(
   step: Step,
@@ -72,8 +72,8 @@ export async function standingOf(
 }
 
 /**
- * The permanent failure `superseded`. It is made by `conclude`, so the workflow does not wait for staff. The host
- * itself has shown that this restore changes nothing any more.
+ * The permanent failure `superseded`. `conclude` keeps the workflow from waiting for staff, who have nothing to decide:
+ * the host has shown that the site does not serve a release of this restore.
  */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
@@ -98,14 +98,14 @@ export async function isRestored(
 }
 
 /**
- * Each attempt stages its own release. An attempt that has lost its lease may still be writing, and must not write into
- * a release that another attempt makes live.
+ * Each attempt stages its own release. So an attempt that has lost its lease, but is still writing, cannot write into a
+ * release that another attempt makes live.
  */
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 
 /**
- * Unpacks an archive, or a chain of archives, into a complete release beside the live one. Resolves with its id, and
- * with findings about whatever the host could not restore exactly.
+ * Unpacks an archive, or a chain of archives, into a complete release beside the live one. Resolves with the id of the
+ * new release, and with findings about whatever the host could not restore exactly.
  */
 export async function stageRelease(
   context: WorkContext,
@@ -127,7 +127,7 @@ export async function stageRelease(
   return { releaseId, findings: [...alone, ...findingsOfLost(lost), ...describeLoadFindings(database)] };
 }
 
-/** The finding of every restore with `contents=files`. The first release of a deleted site has an empty database. */
+/** A restore with `contents=files` reports this finding. */
 const filesAlone: Finding = {
   level: 'WARNING',
   code: 'files_only',
@@ -151,7 +151,7 @@ interface Expected {
 
 /**
  * Probes the restored site while its visitors still wait. Permanent failure `restore_probe_failed` if the site answers
- * worse than `answer` records. The undo of `switch` then makes the old release live again.
+ * worse than `expected.answer` records. The undo of `switch` then makes the old release live again.
  */
 export async function assertServes(
   context: WorkContext,
@@ -167,7 +167,7 @@ export async function assertServes(
 /**
  * Probes a deleted site that was rebuilt. Only its database counts: a bad page may be the fault of the site's own code,
  * and there is no release to switch back to. Permanent failure `restore_probe_failed` if the database does not answer,
- * or if it refuses queries and did not refuse them when the backup was taken.
+ * or if it refuses queries although no refusal is on record from the time of the backup.
  */
 export async function assertRebuilt(
   context: WorkContext,
@@ -195,8 +195,8 @@ async function probeRestored(
 }
 
 /**
- * The freeze lasts longer than a probe and the pause before the next one, and longer than the lease of a worker that
- * dies.
+ * How long the freeze for another attempt at the probe lasts: longer than a probe and the pause after it, and longer
+ * than the lease of a worker that dies.
  */
 const probeFreezeMs = 45_000;
 

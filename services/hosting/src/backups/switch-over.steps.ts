@@ -53,7 +53,7 @@ export interface SwitchOverInput {
   contents?: RestoreContents | undefined;
 }
 
-/** The outputs that the steps in this file need of the steps before them. */
+/** The outputs of earlier steps that the steps in this file need. */
 interface Staged {
   /** `answer` is how the site answered when the backup was taken. Checkpoints of earlier versions lack it. */
   readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };
@@ -61,8 +61,8 @@ interface Staged {
 }
 
 /**
- * How the site answered before it was replaced. Absent if an earlier version, which did not know the step, carried the
- * restore past its place.
+ * The output of `prove_safety_copy`: how the site answered before it was replaced. Absent if an earlier version of
+ * Drydock, which did not have this step, had begun a later step of the restore.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
@@ -71,8 +71,8 @@ interface Proven {
 /**
  * The second half of every restore. Makes the staged release live, and packs the replaced release as a safety copy. A
  * trial before the freeze proves that the safety copy can be made.
- * A failure up to `probe` undoes everything. From then on the restored site stays live: its freeze ends by itself, so
- * visitors may have written to it even if `thaw` fails.
+ * A failure up to and including `probe` undoes everything. Afterwards the restored site stays live: its freeze ends by
+ * itself, so visitors may have written to the site even if `thaw` fails.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
@@ -86,8 +86,8 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
 ) {
   return staged
     .step('prove_safety_copy', {
-      // A restore that an earlier version ran past this point goes on without the trial. If the replaced release cannot
-      // be packed then, the host keeps it.
+      // A restore goes on without this trial if an earlier version of Drydock had begun a later step. If its replaced
+      // release cannot be packed, the host keeps that release.
       skipIfPassed: true,
       ...movingLimits,
       weight: 5,
@@ -124,7 +124,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
       undo: async (step, context) => {
         const { oldRelease: to } = step.outputs.recheck;
         const standing = await standingOf(context, step, step.input.platform, to);
-        // The old release becomes live again, unless it is gone or later work has changed the site.
+        // Nothing is undone if the old release is gone, or if the site no longer serves a release of this restore.
         if (standing.is !== 'restored' || !standing.releases.includes(to)) return;
         const move = { from: standing.releaseId, to };
         await definitely(
@@ -198,8 +198,8 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged & Pr
 }
 
 /**
- * The end of every restore: the site gets its former status back. After a failure, a safety copy that was begun records
- * the code.
+ * The end of every restore of an existing site: the site gets its former status back. After a failure, an unfinished
+ * safety copy is marked as failed with the same code.
  */
 export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput>, 'parked'>> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, run.input.statusBefore),
@@ -210,8 +210,8 @@ export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput
 };
 
 /**
- * Asks the live site how it answers, for the record of the safety copy. No answer is no failure, because customers
- * often restore a site that does not answer.
+ * Probes the live site, for the record of the safety copy. A site that does not answer is no failure, because customers
+ * often restore such a site.
  */
 async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAnswer> {
   const probe = await hostOf(context.siteHosts, step.input.platform)
@@ -222,7 +222,7 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
-/** The result without a safety copy: the replaced release either cannot be packed and stays on the host, or is gone. */
+/** The result if there is no safety copy. The replaced release cannot be packed and stays on the host, or is gone. */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };
   findings: Finding[];
@@ -232,9 +232,9 @@ const contentCode = 'site_content_refused';
 const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
- * Proves that the live release can be packed, by packing it and discarding the result while the site serves. The result
- * is no safety copy, because visitors may write to the site until the switch. Permanent failure `site_content_refused`
- * if some content cannot be packed. Nothing has changed by then.
+ * Proves that the live release can be packed, by packing it while the site serves. The archive is discarded: it cannot
+ * be the safety copy, because visitors still write to the site. Permanent failure `site_content_refused` if content
+ * cannot be packed.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
   const { safetyCopyId: archiveId, platform } = step.input;
@@ -251,8 +251,8 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
 }
 
 /**
- * Packs the replaced release. If its content cannot be packed in spite of the trial, the host keeps the release and the
- * restore goes on, because nobody can repair content that is no longer served.
+ * Packs the replaced release. If its content cannot be packed although the trial succeeded, the host keeps the release
+ * and the restore goes on, because nobody can repair content that is no longer served.
  */
 async function packSafetyCopy(
   context: WorkContext,
@@ -279,8 +279,8 @@ async function packSafetyCopy(
 }
 
 /**
- * Whether the host still has the replaced release. It may be gone if the record of an earlier run was lost: that run
- * may have packed and removed it.
+ * Whether the host still has the replaced release. If Drydock's database was put back from a backup, a run that is no
+ * longer on record may have packed and removed the release.
  */
 async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: string): Promise<boolean> {
   const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
@@ -301,8 +301,8 @@ function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
 }
 
 /**
- * Verifies the safety copy. Resolves with null if the copy cannot be read and its release is gone, because no other
- * copy can be made then.
+ * Verifies the safety copy. Resolves with null if the copy is faulty and the release that it was made of is gone,
+ * because then nothing is left to make another copy of.
  */
 async function verifyCopy(
   context: WorkContext,
@@ -340,7 +340,7 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
   return { code: contentCode, detail: problems[contentCode].title };
 }
 
-/** Removes every release except the live one and `keptRelease`, also those that earlier restores have kept. */
+/** Removes every release except the live one and `keptRelease`, including releases that earlier restores have kept. */
 async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease: string | null): Promise<void> {
   const host = hostOf(context.siteHosts, step.input.platform);
   const hosted = await host.describe(refOf(step), step.signal);

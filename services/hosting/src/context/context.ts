@@ -11,7 +11,7 @@ import type { DrillProbe, SiteHostReaders, SiteHosts, SiteRef } from '../provide
 import type { VendorTimelineReaders, VendorTimelines } from '../providers/vendor-timeline';
 import type { HostingDatabase, Tx } from './database.store';
 
-/** The dependencies of request handlers. With them a handler reads other systems and never changes them. */
+/** The dependencies of request handlers. They let a handler read other systems, but not change them. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: HostingDatabase;
   siteHosts: SiteHostReaders;

@@ -10,16 +10,16 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 const checksMax = 40;
 const checksAtOnce = 8;
 /**
- * A check that takes longer counts as no answer. A page may take 15 s. The calls to a host over ssh wait for longer, so
- * that the sites of a silent one would keep the step from ever ending in time.
+ * A check that takes longer counts as no answer. A page may take 15 s. Calls to a host over ssh wait for longer, so that
+ * the sites of a silent host would keep the step from ending in time.
  */
 const checkMs = 20_000;
 /** Enough for the five rounds of `checksAtOnce` checks. */
 const stepSeconds = 120;
 
 /**
- * Makes a site that has come back from its deletion active once it serves. A site that was broken when it was deleted
- * comes back broken, and stays suspended until its owner has repaired it.
+ * Makes a deleted site that was restored active once it serves. A site that was broken when it was deleted comes back
+ * broken, and stays suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',

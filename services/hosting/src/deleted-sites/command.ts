@@ -1,6 +1,6 @@
-// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run it on a machine that
-// reaches the database. After `hold` only staff can restore the site, because of abuse; `release` ends this. `purge`
-// has the data of the site removed now.
+// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run this command on a machine
+// that reaches the database. `hold` lets only staff restore the site, because of abuse. `release` lets its customer
+// restore the site again. `purge` starts the removal of the site's data now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process';

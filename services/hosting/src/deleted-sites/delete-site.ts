@@ -19,8 +19,8 @@ import { deleteSiteWorkflow } from './delete-site.workflow';
 type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'existing'; id: string } | { kind: 'nothing' };
 
 /**
- * Asks what the first step of the deletion asks, and changes nothing. A host that does not answer is a
- * finding, not an error.
+ * Tells what would be left to restore the site from, and changes nothing. A host that does not answer is a finding, not
+ * an error.
  */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
@@ -49,7 +49,7 @@ async function lookForLeft(
   takesBackup: boolean,
   now: Date,
 ): Promise<Left> {
-  // A site on a platform without backups cannot be restored.
+  // On a platform without backups a deleted site cannot be restored.
   if (unsupportedReasonOf(site.platform) !== '') return { kind: 'nothing' };
   const kept = await findLeftBackup(database.pool, site.id);
   if (kept !== null) return { kind: 'existing', id: kept };

@@ -19,14 +19,14 @@ import { changeStatus } from '../sites/site.store';
 import { moveToDeleted } from './deleted-site.store';
 
 interface Inspected {
-  /** The release to pack. Null if none is packed now. */
+  /** The release to pack as the last backup. Null if no release is to be packed. */
   releaseId: string | null;
   /**
    * True if an earlier run of this workflow has packed and destroyed the site, and the record of that run was lost when
    * Drydock's database was put back. Otherwise absent.
    */
   isDestroyed?: boolean;
-  /** The backup to restore the site from, if no last backup is packed now. Checkpoints of earlier versions lack it. */
+  /** The existing backup to keep if no last backup is taken; null if there is none. Absent in older checkpoints. */
   keptBackupId?: string | null;
   /** How the site answered before it was packed. Checkpoints of earlier versions lack it. */
   answer?: RecordedAnswer;
@@ -35,8 +35,9 @@ interface Inspected {
 const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => releaseId !== null || isDestroyed;
 
 /**
- * Takes and verifies a last backup, then destroys the site. The newest existing backup is kept instead if the host has
- * lost the site, or if the site's owner wants no last backup. A site that was never finished has no backup.
+ * Takes and verifies a last backup, then destroys the site. No last backup is taken if the host has lost the site, if
+ * the site's owner wants none, or if an abandoned deletion has taken one. Then an existing backup is kept, if there is
+ * one. Sites on a platform without backups are destroyed without a backup.
  */
 export const deleteSiteWorkflow = defineWorkflow({
   kind: 'delete_site',
@@ -52,14 +53,14 @@ export const deleteSiteWorkflow = defineWorkflow({
 })
   .step('inspect', {
     run: async (step, context): Promise<Inspected> => {
-      // A site on a platform without backups cannot be restored.
+      // On a platform without backups a deleted site cannot be restored.
       if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
       const left = await findLeftBackup(context.database.pool, step.subject.id);
-      // An abandoned deletion has removed a part of the site, so the site is not packed again. The backup of that
-      // deletion is the last whole one.
+      // An abandoned deletion may have removed parts of the site, so the site is not packed again. The last whole state
+      // is in the backup of that deletion.
       if (left !== null) return { releaseId: null, keptBackupId: left };
       const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
-      // Without this choice a site whose content cannot be packed could not be deleted.
+      // `takesBackup` exists because a site whose content cannot be packed could not be deleted otherwise.
       if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null) {
@@ -93,8 +94,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // An earlier run has destroyed the site, and the record of that run was lost. That run had completed the last
-      // backup before the destruction.
+      // The site is gone if an earlier run has destroyed it and the record of that run was lost. Such a run has written
+      // the last backup first.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },
@@ -110,7 +111,7 @@ export const deleteSiteWorkflow = defineWorkflow({
     commit: async (tx, step, kept) => {
       const { pack, inspect } = step.outputs;
       const { answer = noAnswer } = inspect;
-      // Without expiry: the purge of the deleted site removes the backup.
+      // The backup has no expiry, because the purge of the deleted site removes it.
       if (pack !== null && kept !== null)
         await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
       else await markFailed(tx, step.input.backupId, 'superseded');
@@ -131,7 +132,7 @@ export const deleteSiteWorkflow = defineWorkflow({
   .onEnd({
     failed: async (tx, run, { code }) => {
       await markFailed(tx, run.input.backupId, code);
-      // Staff can abandon only a destruction that was begun, so the state of the site is unknown.
+      // A deletion that staff have abandoned may have removed parts of the site.
       await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
     },
   })

@@ -10,7 +10,7 @@ const record = {
 };
 const fine = { record, hasObject: true, isDomainHeld: false, isStaff: false };
 const abused = { ...record, reason: 'abuse' as const };
-/** Every reason against a restore holds here. Each case has one reason less. */
+/** Every reason against a restore holds here. From case to case one reason is taken away. */
 const worst = {
   record: { ...abused, restoredAt: now, purgedAt: now },
   hasObject: false,

@@ -30,7 +30,7 @@ export interface DeletedSite {
   metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;
-  /** Null for sites that were deleted before this time was recorded. */
+  /** Null if an earlier version of Drydock, which did not record this time, deleted the site. */
   siteCreatedAt: Date | null;
   /** The sequence number of the site's last backup or copy. The next one gets a greater number. */
   backupSequence: bigint;
@@ -87,7 +87,7 @@ export function reasonNotRestorable(
 }
 
 /**
- * Whether the storage must be asked for the backup. If not, a reason that comes before the backup refuses the restore.
+ * Whether the storage must be asked for the backup. False if the restore is refused for a reason that comes first.
  */
 export const needsObject = ({ record, isStaff }: Pick<DeletedSiteWorld, 'record' | 'isStaff'>, now: Date): boolean =>
   reasonNotRestorable({ record, isStaff, hasObject: true, isDomainHeld: false }, now) === '';

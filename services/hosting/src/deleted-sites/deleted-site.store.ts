@@ -12,8 +12,8 @@ import type { DeletedSite } from './deleted-site.rules';
 export const purgePageSize = 500;
 
 /**
- * Lists records after the record `after`, oldest first: those whose site was not restored and whose data is not yet
- * removed.
+ * Lists the records that come after the record `after`, oldest first. Leaves out records whose site was restored or
+ * whose data was removed.
  */
 export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
   tx.deletedSite.findMany({
@@ -98,23 +98,23 @@ const commonOf = (row: Common & { metadata: unknown }) => ({
 });
 
 /**
- * Inserts the site again: suspended, with its old id and its domain. False if another site has the domain or the id. A
- * unique index decides, because another site may have taken the domain since it was read.
+ * Inserts the site again: suspended, with its old id and its domain. False if the id exists, or if another site holds
+ * the domain (`isHeld`). Unique indexes decide, because a site may have taken the domain since the rule was applied.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
   const { siteId: id } = record;
-  // Records of earlier versions have no creation time. The id contains it.
+  // A record that an earlier version of Drydock made has no creation time. Then the time in the site's id is used.
   const site = { ...commonOf(record), id, createdAt: record.siteCreatedAt ?? timeOfId(id) };
   const { count } = await tx.site.createMany({ data: [{ ...site, status: 'suspended' }], skipDuplicates: true });
   return count === 1;
 }
 
-/** These columns mark a site that is being restored and is not yet released to its visitors. */
+/** A deleted site that is being restored has these values until it is released to its visitors. */
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**
- * Whether the site is released to its owner and its visitors, who then write to it. A site that waits for
- * `check_serving` is released.
+ * Whether the site is released to its owner and its visitors, who may then write to the site. A site that waits for
+ * `check_serving` is released too.
  */
 export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
@@ -128,7 +128,7 @@ export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean
   return (await tx.site.count({ where: { id: siteId } })) === 0;
 }
 
-/** Gives the last backup of a restored site the expiry of any other backup. */
+/** Gives the last backup of a restored site an expiry, because the site no longer depends on the backup. */
 export async function limitBackup(tx: Tx, backupId: string, expiresAt: Date): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, expiresAt: null }, data: { expiresAt } });
 }
@@ -183,7 +183,7 @@ const share = 1 / 20;
 const pauseMsMax = 60 * minuteMs;
 
 /**
- * The time of the next check of a site that came back at `since`: after a minute at first, later after up to an hour.
+ * The time of the next check of a site that came back at `since`. The pause grows from a minute to an hour.
  */
 export function nextServeCheck(now: Date, since: Date): Date {
   const waitedMs = now.getTime() - since.getTime();

@@ -227,7 +227,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
 
   it('answers 503 when the storage cannot be asked', async () => {
     const { id, siteId } = await given();
-    // The storage refuses such a key, so the API cannot find out whether it has the backup.
+    // `live/x` is no valid storage key, so the API cannot find out whether the storage has the backup.
     await api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [siteId]);
     const answer = await restore(id);
     expect([answer.status, answer.json]).toMatchObject([

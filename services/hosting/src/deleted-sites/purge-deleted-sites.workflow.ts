@@ -14,7 +14,7 @@ import {
 } from './deleted-site.store';
 
 /**
- * Removes every archive of a purged site, also what failed attempts have left. Data that is still locked, or that the
+ * Removes every archive of a purged site, and the leftovers of failed attempts. Data that is still locked, or that the
  * storage does not remove now, is left to the next purge, so that other sites are not held up.
  */
 async function removeData(
@@ -59,7 +59,7 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
 
 /**
  * Marks sites as purged, so that they cannot be restored any more, and then removes their data. Takes every site that
- * is due, or only the site in the input. The next run removes what a worker that died has left.
+ * is due, or only the site in the input. Data that a run does not remove is left to the next run.
  */
 export const purgeDeletedSitesWorkflow = defineWorkflow({
   kind: 'purge_deleted_sites',

@@ -32,8 +32,8 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
  * The reason why a deleted site cannot be restored now; null if there is none. The first reason counts, in this order:
  * an earlier restore is rebuilding the site, `reason` of the record, the platform is not offered any more, no host has
  * the programs of its database.
- * A site that was released to its visitors counts as restored, even while its restore still cleans up. Other work on a
- * restored site needs no case of its own, because `reason` is then `already_restored`.
+ * A site that was released to its visitors counts as restored, even while its restore still cleans up. Then `reason` is
+ * `already_restored`, so other work on the site needs no case of its own.
  */
 async function refuseRevival(
   context: HandlerContext,

@@ -1,5 +1,5 @@
 /**
- * Tests each failure of a deleted site's restore. one-life.test.ts has a successful restore.
+ * Tests restores of deleted sites, above all their failures.
  *
  * @tier long
  * @processes

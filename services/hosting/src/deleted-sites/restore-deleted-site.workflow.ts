@@ -24,7 +24,7 @@ import {
   waitToServe,
 } from './deleted-site.store';
 
-/** The site comes back with the id `siteId` that it had. */
+/** `siteId` is the former id of the site, with which it comes back. */
 const input = z.strictObject({
   siteId: z.uuid(),
   backupId: z.uuid(),
@@ -57,9 +57,10 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 });
 
 /**
- * Restores a deleted site. A failure up to `probe` removes all that the restore has made, and the record can be
- * restored again. From then on the site stays: its freeze ends by itself, so visitors may have written to it even if
- * `thaw` fails. A site whose own code fails stays suspended until its owner has repaired it.
+ * Restores a deleted site. A failure up to and including `probe` removes all that the restore has made, unless the site
+ * was already released to its visitors. Then the record can be restored again. After `probe` the site stays: its freeze
+ * ends by itself, so visitors may have written to the site even if `thaw` fails. A site whose own code fails stays
+ * suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -125,7 +126,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { platform } = step.input;
       if ((await findLive(context, asSite(step), platform)) === null)
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
-      // Visitors already use the site, so it stays even if it answers badly.
+      // An earlier run has released the site to its visitors, so the site stays even if it answers badly.
       if (step.outputs.stage.isLive) return { serves: true };
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
@@ -139,7 +140,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: (step, context) =>
       hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
-      // An earlier version may have run `probe` without releasing the site.
+      // An earlier version of Drydock may have run `probe`, without releasing the site.
       if (!(await isLetGo(tx, step.input.siteId))) await letGo(tx, step, step.outputs.probe.serves, context.now());
     },
   })
@@ -182,9 +183,9 @@ async function findLive(
 }
 
 /**
- * Checks that the record and the backup allowed the restore when it was accepted. Only the backup can refuse the
- * restore now: the acceptance itself has changed the record and taken the domain, and the request has checked the
- * rights of its caller.
+ * Applies the rule of the request again, for the time of the acceptance and the record as it was before. Only a missing
+ * backup can refuse the restore now: the acceptance has taken the domain, and the request has checked the rights of its
+ * caller.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -9,7 +9,8 @@ import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 /** Actions of staff on a deleted site. Only `command.ts` offers them, not the public API. */
 export interface StaffActions {
   /**
-   * Only staff can restore the site from now on. Throws if there is no such record, or if it was restored or purged.
+   * From now on only staff can restore the site. Throws if there is no such record, or if its site was restored or
+   * purged.
    */
   hold(deletedSiteId: string): Promise<void>;
   /** The customer can restore the site again. Throws like `hold`. */

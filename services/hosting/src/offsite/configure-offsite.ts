@@ -50,9 +50,9 @@ interface Accepted {
 }
 
 /**
- * Configures the bucket for a site's copies. A worker probes the bucket, because request handlers change nothing
- * outside Drydock's database, and the request waits for the result. The former bucket stays in use until the probe of
- * the new one has succeeded.
+ * Configures the bucket for a site's copies, and waits for a probe of the bucket. A worker runs the probe, because
+ * request handlers change nothing outside Drydock's database. The former bucket stays in use until the probe of the new
+ * one has succeeded.
  */
 export const configureOffsite = (context: HandlerContext) =>
   ({

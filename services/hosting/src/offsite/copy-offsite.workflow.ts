@@ -29,8 +29,8 @@ const input = z.strictObject({
 type CopyInput = z.infer<typeof input>;
 
 /**
- * The copies that an incremental copy builds on, the full copy first; none for a full copy. Plain JSON, because it is
- * part of a checkpoint.
+ * The copies that an incremental copy builds on, the full copy first; none for a full copy. The chain is part of a
+ * checkpoint, so it must be plain JSON.
  */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
@@ -149,8 +149,8 @@ function packCopy(
 }
 
 /**
- * Removes everything that any attempt has written. The leftovers stay if the customer's storage refuses. Nothing reads
- * them, because the row of the copy is then failed.
+ * Removes everything that any attempt has written. If the customer's storage refuses, or if all `discardAttempts` fail,
+ * the objects stay. Nothing reads them, because the copy is marked as failed.
  */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   const { siteId } = refOf(step);
@@ -162,7 +162,7 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   }
 }
 
-/** After this many attempts the leftovers stay. Further attempts would only keep the site locked. */
+/** The attempts to remove a failed copy. Further attempts would only keep the site locked. */
 const discardAttempts = 3;
 
 /** Reads a copy back and checks every MAC and every entry. Then removes the leftovers of earlier attempts. */

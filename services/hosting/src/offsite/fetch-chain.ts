@@ -31,13 +31,13 @@ export type StoredChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 interface ChainSeen {
   present: string[];
   missing: string[];
-  /** Copies whose manifest is another one than was written. */
+  /** Copies whose manifest does not have the recorded checksum. `present` lists them too. */
   altered: string[];
 }
 
 /**
- * Compares the manifests of a chain with their recorded checksums. This needs no key. Rejects if the storage refuses or
- * does not answer.
+ * Compares the manifests of a chain with their recorded checksums, which takes no archive key. Rejects if the storage
+ * refuses or does not answer.
  */
 export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
@@ -62,8 +62,8 @@ const folderOf = (context: WorkContext, { workflowId }: Step): string =>
   path.join(context.offsite.spoolDir, workflowId);
 
 /**
- * The archives of the chain. Each object is read from the worker's disk, or from the customer's storage if the disk
- * does not have it.
+ * The archives of the chain, read through the cache on the worker's disk. With `isLastUse` a segment leaves the cache
+ * once it was read.
  */
 export const spooledChain = (
   context: WorkContext,
@@ -79,9 +79,9 @@ export const spooledChain = (
   }));
 
 /**
- * Copies every object of a chain to the worker's disk. The manifests come first; they must equal the recorded ones and
- * form a chain. Every other object is verified as it arrives, so that an altered one ends the work at once. Permanent
- * failures `copy_chain_incomplete`, `copy_tampered`.
+ * Copies every object of a chain to the worker's disk. The manifests come first. They must match the recorded checksums
+ * and form a chain. Every other object is verified as it arrives, so that an altered object ends the work at once.
+ * Permanent failures `copy_chain_incomplete`, `copy_tampered`.
  * @throws ArchiveError
  */
 export async function fetchChain(
@@ -153,8 +153,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   };
   const readRemote = async (name: string): Promise<Buffer> => {
     const bytes = await remote.read(name);
-    // Every step reads the manifest, and it is small, so it is cached here. The reader of the archive compares it with
-    // the recorded one.
+    // Every step reads the manifest, and the manifest is small, so it is cached. The reader of the archive compares its
+    // MAC with the recorded MAC.
     if (name === manifestName && !isLastUse) await store(name, bytes);
     return bytes;
   };
@@ -181,8 +181,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
 const isSegment = (name: string): boolean => name.startsWith('segment-');
 
 /**
- * The folder in which a workflow caches an archive. It changes at each start of the machine: after a power failure an
- * object may be on the disk by name but without its content, and must not count as verified.
+ * The folder in which a workflow caches an archive. Each start of the machine has its own folder: after a power failure
+ * an object may be on the disk by name but without its content, and must not count as verified.
  */
 export const spoolFolder = (workflowFolder: string, archiveId: string, boot = bootId()): string =>
   path.join(workflowFolder, boot, archiveId);
@@ -195,10 +195,10 @@ function bootId(): string {
   }
 }
 
-/** A folder that is older hardly belongs to a running restore. If it does, its objects are fetched again. */
+/** An older folder hardly belongs to a running restore. If it does, the restore fetches the objects again. */
 const orphanMs = 48 * 3_600_000;
 
-/** Removes the leftovers of workers that died. */
+/** Removes folders that workers have left when they died. */
 async function removeOrphans(spoolDir: string, nowMs: number): Promise<void> {
   for (const name of await readdir(spoolDir).catch(() => [])) {
     const folder = path.join(spoolDir, name);

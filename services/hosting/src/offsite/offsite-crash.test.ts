@@ -21,7 +21,7 @@ import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 const scope = crashScope({ delicate: ['fetch', 'pack'] });
-/** From `prove_safety_copy` on this restore has the steps of a restore from a backup, which crash.test.ts covers. */
+/** The long suites take fewer cases, because crash.test.ts covers the steps from `prove_safety_copy` on. */
 const restoreScope = crashScope({ onlyInCi: /^kill at |^stop at .*\.fetch\./ });
 
 describe.each(crashBackends())(
@@ -40,8 +40,7 @@ describe.each(crashBackends())(
       rest: string,
       body: object,
     ): Promise<SiteRun> => {
-      // The answer comes late, or never if the API dies. It is only needed to report a request that has started
-      // nothing.
+      // The test does not wait for the answer, which only explains a request that has started nothing.
       let answer = 'nothing';
       const told = (text: string): void => {
         answer = text;
@@ -71,8 +70,7 @@ describe.each(crashBackends())(
           world,
           configureOffsiteWorkflow,
           {
-            // Only a configured destination has an entry in the audit log, so `look` must not expect an entry of every
-            // run.
+            // `lookAtAuditedRun` would expect an audit entry of every run, but only a configured destination has one.
             look: (run) => lookAtRun(world, run),
             ledger: async () => world.ledger(),
             start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),

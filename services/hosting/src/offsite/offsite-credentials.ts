@@ -61,9 +61,9 @@ function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCrede
 const rowsMax = 500;
 
 /**
- * Seals the credentials that a former key has sealed with the current one, so that the former key can be removed. Runs
- * once at the start of a process, and only while the secret is rotated. Two processes may do it at once: a row is
- * replaced only if it has not changed since it was read.
+ * Finds the credentials that a former key has sealed, and seals them with the current key, so that the former key can
+ * be removed. Runs once at the start of a process, and only while a former key is configured. Two processes may do this
+ * at once, because a row is replaced only if it has not changed since it was read.
  */
 export function createResealing(database: HostingDatabase, keys: CurrentFirst<Buffer>, log: Log) {
   let running: Promise<void> = Promise.resolve();

@@ -21,7 +21,7 @@ import { ancestryOf, type Copy, findNamed, type OffsiteWorld, restorableChain } 
 import { findActive, findLastWorkflow, listCopies } from './offsite.store';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-/** The facts that the rules need, as the database has them. `copies` begins with the newest copy. */
+/** The facts that the rules and the view need, read from the database. `copies` begins with the newest copy. */
 interface OffsiteFacts extends OffsiteWorld {
   destination: Destination | null;
 }
@@ -64,7 +64,7 @@ const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({
   prefix,
 });
 
-/** `copies` are all copies at the destination, because the chain of `copy` is among them. */
+/** `copies` must be all copies at the destination, so that the chain of `copy` is among them. */
 function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
   const ancestors = ancestryOf(copies, copy).slice(0, -1);
   const isWhole = copy.status === 'failed' || restorableChain(copies, copy) !== null;
@@ -100,7 +100,7 @@ function viewRestore({ view, copyId }: Restore): NonNullable<SiteOffsite['restor
   };
 }
 
-/** Stays `switching` after `thaw`, when visitors use the restored site, because its safety copy is still being made. */
+/** The phase stays `switching` after `thaw`, although visitors use the site, until the safety copy is made. */
 function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   if (status === 'succeeded') return 'done';
   if (status === 'failed') return 'failed';
@@ -109,7 +109,7 @@ function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   return phaseOfStep[current?.name ?? ''] ?? 'switching';
 }
 
-/** The list that cursors are bound to. Every endpoint that answers this state gives cursors of this one list. */
+/** The id of the list that cursors are bound to. Every endpoint that answers the state uses this one id. */
 export const copyList = getSiteOffsite.id;
 
 /** The facts that the rules of offsite copies need, as `tx` sees them. */
@@ -123,7 +123,7 @@ export async function readOffsiteWorld(
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
 }
 
-/** Reads the state within `tx`, so that the answer of a request shows the work that it has just accepted. */
+/** Reads the state within `tx`, so that the answer of a request shows the work that the request has just begun. */
 export async function readOffsiteState(
   context: Pick<HandlerContext, 'database'>,
   tx: Reader,

@@ -4,7 +4,7 @@ import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydo
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-/** The recorded facts about a completed copy. Every read is compared with them. */
+/** The recorded facts about a completed copy. A restore refuses an archive that does not match them. */
 export interface CopyArchive {
   objectKey: string;
   sizeBytes: number;
@@ -30,11 +30,11 @@ export interface Copy {
   createdAt: Date;
   completedAt: Date | null;
   verifiedAt: Date | null;
-  /** The time when the storage was found not to have the copy any more. */
+  /** The time when Drydock found that the storage lacks the copy. Null if Drydock has not, or has found it since. */
   missingAt: Date | null;
 }
 
-/** The facts that every rule about a site's copies needs. */
+/** The facts that the rules about copies and restores of a site have in common. */
 export interface OffsiteWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
@@ -68,7 +68,7 @@ export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy
   return chain[0]?.kind === 'full' && chain.every(isStored) ? chain : null;
 }
 
-/** The copies as if none were missing, for a caller that looks into the storage next. */
+/** The copies as if none were missing, for a caller that then asks the storage which of them exist. */
 export const assumePresent = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
 
 /** The chain that the next incremental copy continues: the newest complete one. Null if there is none. */
@@ -92,8 +92,8 @@ export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | n
 
 /**
  * The reason why the site may not be overwritten with `copy`. The first reason counts, in this order: the destination
- * has no such copy, a workflow works on the site, there is no destination, the state of the copy and its chain, the
- * platform and status of the site.
+ * has no such copy, the site has an unfinished workflow, there is no destination, the state of the copy and its chain,
+ * the platform and status of the site.
  */
 export function refuseRestore(world: OffsiteWorld, copy: Copy | null): Refusal | null {
   const isUnknown = world.destination !== null && copy === null;

@@ -45,9 +45,9 @@ export async function insertPending(tx: Tx, { sealedCredentials, ...destination 
 }
 
 /**
- * Makes the pending destination the site's only active one. If the site has had the same endpoint, bucket and prefix
- * before, the former row becomes active with the new credentials, so that its copies are known again, and the pending
- * row is removed.
+ * Makes the pending destination the site's only active one. If the site has had a destination with the same endpoint,
+ * bucket and prefix before, that row becomes active again with the new region and credentials, so that its copies are
+ * known again. In this case the pending row is removed.
  */
 export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });
@@ -70,7 +70,7 @@ export async function activate(tx: Tx, destinationId: string, encryptionKeyId: s
   await tx.offsiteDestination.update({ where: { id: known.id }, data: { ...data, region, credentials } });
 }
 
-/** Removes the destination and its credentials after a failed probe. */
+/** Removes a destination whose probe failed or never began. Does nothing to an active destination. */
 export async function dropPending(tx: Tx, destinationId: string): Promise<void> {
   await tx.offsiteDestination.deleteMany({ where: { id: destinationId, state: 'pending' } });
 }
@@ -84,7 +84,7 @@ export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
   return count > 0;
 }
 
-/** The sealed credentials of all customers by id, to seal them with a new key. Nothing is opened here. */
+/** Lists the sealed credentials of all customers, ordered by the id of the destination. Opens none of them. */
 export async function listSealed(tx: Reader, afterId: string, take: number) {
   const rows = await tx.offsiteDestination.findMany({
     where: { id: { gt: afterId }, credentials: { not: null } },
@@ -112,8 +112,8 @@ export async function recordOutcome(tx: Tx, destinationId: string, lastErrorCode
 }
 
 /**
- * Forgets the destinations of a site that can never be restored, with their credentials and the rows of their copies.
- * The copies in the customer's storage stay.
+ * Removes the destinations of a purged site, with their credentials and the rows of their copies. The objects in the
+ * customer's storage stay.
  */
 export async function forgetDestinations(tx: Tx, siteId: string): Promise<void> {
   await tx.offsiteDestination.deleteMany({ where: { siteId } });
@@ -219,7 +219,7 @@ export async function markCopied(
   if (count !== 1) throw new Error(`copy ${copyId} cannot be completed`);
 }
 
-/** A completed copy is not changed. */
+/** Marks a running copy as failed. Any other copy stays as it is. */
 export async function markCopyFailed(tx: Tx, copyId: string, errorCode: string): Promise<void> {
   await tx.offsiteCopy.updateMany({ where: { id: copyId, status: 'running' }, data: { status: 'failed', errorCode } });
 }

@@ -18,11 +18,11 @@ export const lookMs = 8_000;
 
 /**
  * Limits of steps that move a site to or from a customer's storage. 200 GB take 4.5 hours over a line of 100 Mbit/s.
- * The steps have more attempts than other steps, because such storages fail more often.
+ * There are more attempts than by default, because customers' storages fail more often than others.
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** Each object is held in memory, and most have 8 MB. */
+/** How many objects are read at once. Each is held in memory, and most have 8 MB. */
 export const readsAtOnce = 6;
 
 /** The refusal while a customer's storage does not answer: 503 with Retry-After (decisions.md 1). */

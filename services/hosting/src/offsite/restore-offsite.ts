@@ -19,8 +19,9 @@ import { lookMs, storageUnavailable } from './open-destination';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
- * Looks for the chain of the named copy in the customer's storage, and records which copies are missing. Null if no
- * manifest is missing or altered. Null too, without asking the storage, if the request is refused for another reason.
+ * Looks for the chain of the named copy in the customer's storage, and records which copies are missing. Resolves with
+ * null if no manifest is missing or altered. If the request is refused for another reason, resolves with null without
+ * asking the storage.
  */
 async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
   const { database } = context;
@@ -50,7 +51,7 @@ function refusalOf(error: unknown): Refusal {
 }
 
 /**
- * Decides by the same rule as the restore, and looks into the storage in the same way. A host that does not answer is a
+ * Decides by the same rule as the restore, and asks the storage in the same way. A host that does not answer is a
  * finding, not an error.
  */
 export const preflightOffsite = (context: HandlerContext) =>

@@ -23,7 +23,7 @@ const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...swi
 interface OffsitePlan {
   /** The full copy comes first, the named copy last. */
   chain: StoredChain;
-  /** The most bytes that a release restored from the chain can have. */
+  /** The most bytes that a restore from the chain can write. */
   rawBytes: number;
   /** The release that is live until the switch. The safety copy is packed from it. */
   oldRelease: string;
@@ -93,8 +93,7 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
 
 /**
  * Restores a site from a copy. Fetches every archive of the chain to the worker's disk, verifies the whole chain, and
- * unpacks it beside the live release. Then {@link switchOver} takes over. An object is verified as it arrives, and a
- * segment again when it is unpacked.
+ * unpacks it beside the live release. The steps of {@link switchOver} do the rest.
  */
 export const restoreOffsiteWorkflow = switchOver(staged)
   .onEnd({

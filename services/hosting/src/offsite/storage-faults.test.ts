@@ -1,5 +1,5 @@
 /**
- * Causes faults of a customer's storage, each for a copy and a restore of its own.
+ * Makes a customer's storage fail during copies, restores and its configuration.
  *
  * @tier long
  * @processes
@@ -143,7 +143,7 @@ describe('a customer’s storage that misbehaves', () => {
     const state = await until(async () => [await world.stateOf(siteId)].find((seen) => !seen.in_progress));
     expect(state).toMatchObject({ configured: true, destination: { bucket, prefix: 'drydock' } });
     expect(world.keys('drydock-probe')).toEqual([]);
-    // The refused destination has no entry in the audit log.
+    // The only entry in the audit log is that of the first destination.
     expect(
       (await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'offsite.configure'),
     ).toHaveLength(1);

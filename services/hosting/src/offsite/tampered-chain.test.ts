@@ -1,5 +1,5 @@
 /**
- * Tries to restore a chain of copies that was altered, in each place where it can be.
+ * Alters each kind of object in each copy of a chain, and expects that no restore uses the chain.
  *
  * @tier long
  * @processes
@@ -68,7 +68,8 @@ describe('a chain that was altered at its destination', () => {
   };
   const newest = (): string => copies.at(-1) ?? '';
   /**
-   * The refusal of the request or of the worker. Expects that the site is unchanged and that its host was not called.
+   * Resolves with the refusal of the request or of the worker. Expects that the site is unchanged and that its host was
+   * asked for no change.
    */
   const refusedAs = async (): Promise<unknown> => {
     const outcome = await restoreCopy(world, siteId, newest());
@@ -79,7 +80,7 @@ describe('a chain that was altered at its destination', () => {
     expect(await stateOf(world, siteId)).toEqual(before);
     return 'steps' in outcome ? outcome.error?.code : refusalOf(outcome);
   };
-  /** The refusal while the objects are changed. Writes the original objects back. */
+  /** Changes objects and resolves with the refusal of a restore. Then writes the original objects back. */
   const refusalWith = async (
     altered: ReadonlyArray<[key: string, change: (bytes: Buffer) => Buffer]>,
   ): Promise<unknown> => {
@@ -127,7 +128,8 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(2, name), () => bytes];
     });
     expect(await refusalWith(older)).toBe('422 copy_tampered');
-    // Now the request accepts the archive. The worker still refuses it, because its MAC is not the recorded one.
+    // With this checksum on record the request accepts the older archive. The worker refuses it, because its MAC is not
+    // the recorded one.
     await world.api.rows(
       'UPDATE offsite_copies SET manifest_sha256 = (SELECT manifest_sha256 FROM offsite_copies WHERE id = $1) WHERE id = $2',
       [copies[0], copies[2]],
@@ -150,7 +152,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(0, name), () => bytes];
     });
     expect(await refusalWith(theirs)).toBe('422 copy_tampered');
-    // It is refused even if its record was changed to match.
+    // The foreign archive is refused even if the copy's record was changed to match it.
     const columns = ['manifest_sha256', 'manifest_mac'];
     const kept = await world.api.rows('SELECT manifest_sha256, manifest_mac FROM offsite_copies WHERE id = $1', [
       copies[0],

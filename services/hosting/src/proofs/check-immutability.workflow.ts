@@ -27,8 +27,8 @@ interface Planted {
 }
 
 /**
- * With these reasons the storage has broken the promise of Object Lock, so they raise an alarm. With any other reason
- * the check has proved nothing. The API shows every reason.
+ * With these reasons the storage has broken the promise of Object Lock, so they raise an alarm. Any other reason means
+ * that the check could not prove anything. The API shows every reason.
  */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 
@@ -38,9 +38,9 @@ const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
 const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
 
 /**
- * Each step continues with the result of the step before it. If a step finds a reason why immutability is not proved,
- * the later steps do nothing but pass the reason on, and the last step records it. The workflow fails if the storage
- * does not answer.
+ * Each step takes the result of the step before it. If a step finds a reason why immutability is not proved, the later
+ * steps only pass that reason on, and the last step records it. If the storage does not answer, the workflow fails and
+ * records `storage_unreachable`.
  */
 export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutability', input: z.strictObject({}) })
   .step('clean_up', { run: async (step, context) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })

@@ -53,7 +53,7 @@ export interface ProofReader {
   read(mode: Mode): Promise<BackupProofs>;
 }
 
-/** How long proofs are kept in memory. Every answer with backups needs them, and they change once a day. */
+/** How long proofs are kept in memory. Every answer with backups needs proofs, and new ones come once a day. */
 const ageMaxMs = 5_000;
 
 export function createProofReader(
@@ -103,8 +103,8 @@ const candidatesMax = 200;
 type Row = Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string };
 
 /**
- * Chooses a recent backup of any customer's site on platform `local`, every one about equally likely. Null if there is
- * none. Reads backups in the order of a hash of their ids, beginning at a random hash, and picks a recent one.
+ * Chooses a recent backup of any customer's site on one of `drilledPlatforms`, each about equally likely. Null if there
+ * is none. Reads backups in the order of a hash of their ids, beginning at a random hash, and picks a recent one.
  */
 export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
   const place = randomBytes(8).readBigInt64BE();
@@ -141,8 +141,8 @@ const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledP
  * last one before that moment.
  */
 async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
-  // The search starts a day earlier, because an id contains the time at which a backup began, and a backup may take a
-  // day.
+  // A backup is recent by the time at which it completed, but its id contains the time at which it began. The search
+  // starts a day earlier, because a backup may take a day.
   const beganMinMs = now.getTime() - backupAgeMaxMs - dayMs;
   const from = firstIdOf(new Date(beganMinMs + Math.random() * (now.getTime() - beganMinMs)));
   const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed'

@@ -95,7 +95,7 @@ describe.each(crashBackends())(
             if (site === undefined || site.begun > 1) throw new Error(`${site?.begun} backups of one night`);
             if ((site.begun === 1) === site.is_due)
               throw new Error(site.is_due ? 'begun, and due all the same' : 'neither begun nor due');
-            // A failed sweep keeps the backups that it has begun. The other sites are due at the next sweep.
+            // A sweep that fails keeps the backups that it has begun, so the site may have its backup even then.
             const { status } = await lookAtRecord(world.api, workflowId);
             return site.begun === 1 && status !== 'failed' ? 'new' : 'old';
           },
@@ -123,7 +123,7 @@ describe.each(crashBackends())(
             if (row?.purged_at == null) return 'old';
             const left = namesIn(path.join(world.backupsDir, 'live', row.site_id, about)).length;
             if (row.status !== 'expired' || left > 0) throw new Error(`${row.status} with ${left} folders`);
-            // A failed run undoes no removal. The next run removes the rest.
+            // A run that fails undoes no removal, so the data may be gone even then.
             return (await lookAtRecord(world.api, workflowId)).status === 'failed' ? 'old' : 'new';
           },
         }),

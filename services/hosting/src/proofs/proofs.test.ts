@@ -19,7 +19,7 @@ const order = { times: 1, isCarriedOut: false, delayMs: 0 };
 let world: HostingWorld;
 let s3: RunningS3;
 
-/** Replaces the worker by one with the storage of a test. */
+/** Ends the worker and starts another with these settings of the storage. */
 async function work(environment: Record<string, string>): Promise<void> {
   await world.endWorkers();
   world.spawnWorker({ CANARY_CONTROL_SECONDS: '1', ...environment });
@@ -159,7 +159,7 @@ describe('the restore drill', () => {
 it('shows on every surface what was proven of the storage in use, and when', async () => {
   const siteId = await makeSite(world);
   const { json } = await world.api.call('GET', `/v1/sites/${siteId}/backups`);
-  // The API here uses the folder, which has no locks.
+  // The API of this test uses a folder as its storage, which has no locks.
   expect(json).toMatchObject({
     offsite_enabled: false,
     immutable: false,

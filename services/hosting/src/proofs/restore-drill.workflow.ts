@@ -23,7 +23,7 @@ import { failedOf, noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { platformOrgId } from '../sites/site.types';
 import { chooseBackup, type DrillChoice, readProofs, recordProof } from './proof.store';
 
-/** Samples of the content of a backup, to compare the restored site with. */
+/** Samples of a backup's content. The drill compares the restored site with them. */
 interface Sentinels {
   /** The path under which a file is requested, and the SHA-256 of its content in hex. */
   files: Array<{ path: string; sha256: string }>;
@@ -43,7 +43,8 @@ const bytesMax = 2 ** 20;
 const appEntry = 'app.js';
 
 /**
- * Whether the host serves the file unchanged. The host runs the queries in a page, and does not serve hidden files.
+ * Whether the host serves the file unchanged. The host runs the SQL queries in HTML pages, and does not serve hidden
+ * files.
  */
 function isServedAsItIs({ type, path, size }: { type: string; path: string; size: number }): boolean {
   const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/.test(path);
@@ -80,8 +81,8 @@ const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): 
 });
 
 /**
- * Stages and switches like a customer's restore. A permanent refusal is the result of the drill. Any other error is
- * thrown, so that the step is tried again.
+ * Stages and switches like a customer's restore. A permanent refusal makes the result `restore_failed`. Any other error
+ * is thrown, so that the step is tried again.
  */
 async function restoreOnDrillSite(
   context: WorkContext,
@@ -165,8 +166,8 @@ function differs(step: StepContext<unknown, unknown>, what: object): 'content_mi
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**
- * Takes samples from an archive: hashes of some files and the row counts of some tables. They show the site as it was
- * packed, because the MACs of the archive seal its index.
+ * Takes samples from an archive: hashes of some files and the row counts of some tables. The MACs of the archive seal
+ * these facts, so they show the site as it was packed.
  * @throws ArchiveError, TransferError
  */
 export async function recordSentinels(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels> {
@@ -203,12 +204,13 @@ type Reason = Exclude<RestoreDrillReason, ''> | 'not_due';
 const failed = (reason: Reason) => ({ reason, found: null });
 const found = <T>(value: T) => ({ reason: '' as const, found: value });
 
-/** A drill that takes longer has failed, because no customer would wait so long. */
+/** A drill that takes longer counts as failed, because no customer would wait so long for a restore. */
 const drillSeconds = 6 * 3_600;
 
 /**
- * Restores a backup onto a site that is made for this drill, and compares the content. The site is removed at the end,
- * so that no customer's data stays on it. Each step continues with the result of the step before it.
+ * Restores a backup onto a site that is made for this drill, and compares samples of the content. The site is removed
+ * at the end, so that no customer's data stays on it. If a step finds a reason why the drill has not passed, the steps
+ * up to `clear` only pass that reason on.
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',

@@ -184,7 +184,7 @@ describe('the backup storage in a bucket', () => {
     client.destroy();
     await opened.close();
   });
-  /** Leaves an unfinished upload, as a worker does that is killed during a large object. */
+  /** Leaves an unfinished upload behind, as a worker does if it is killed while it uploads a large object. */
   const beginUpload = async (key: string): Promise<void> => {
     const object = { Bucket: 'backups', Key: `p/${key}/segment-00000000` };
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(object));

@@ -40,9 +40,9 @@ import {
 const abortsAtOnce = 4;
 
 /**
- * Aborts unfinished multipart uploads below `prefix`, which workers have left that were killed during an upload. The
- * parts of such an upload cost money and are in no list of objects. If the storage does not know or refuses the call,
- * the rules of the bucket must remove the parts.
+ * Aborts unfinished multipart uploads below `prefix`. A worker that is killed during an upload leaves one, and its
+ * parts cost money although no list of objects shows them. If the storage does not know or refuses the call, the rules
+ * of the bucket must remove the parts.
  */
 async function abortUploads(
   client: S3Client,
@@ -90,14 +90,14 @@ const unlessStatus =
   };
 
 /**
- * A larger object is uploaded in parts of this size, so that after a lost connection only one part is sent again. Few
+ * Larger objects are uploaded in parts of this size, so that after a lost connection only one part is sent again. Few
  * segments are larger.
  */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
 /**
- * How many segments are fetched ahead of the reader, because fetching a segment takes longer than working on it. Each
- * takes about 8 MB of memory.
+ * How many segments are fetched ahead of each reader, because fetching a segment takes longer than working on it. A
+ * segment takes about 8 MB of memory.
  */
 const segmentsAhead = 3;
 /** The time in which one object must be read to its end. */
@@ -190,7 +190,7 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
 async function writeObject(client: S3Client, Bucket: string, Key: string, Body: Buffer): Promise<void> {
   const params = { Bucket, Key, Body };
   if (Body.length <= partBytes) await client.send(new PutObjectCommand(params));
-  // A failed upload is aborted, because nobody would see its parts and they would cost money.
+  // `leavePartsOnError: false` aborts a failed upload, whose parts would cost money although nobody sees them.
   else
     await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
 }
@@ -232,8 +232,8 @@ async function findObject(client: S3Client, Bucket: string, Key: string): Promis
 }
 
 /**
- * Finds the newest version that a delete marker hides. A delete that names no version only hides a locked object, and a
- * hidden backup must stay readable.
+ * Finds the newest version that a delete marker hides. A hidden backup must stay readable: a delete that names no
+ * version hides even a locked object.
  */
 async function findHidden(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
   for await (const { key, versionId, isDeleteMarker } of listVersions(client, Bucket, Key))
@@ -293,7 +293,7 @@ function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage {
   };
 }
 
-/** A refusal is ignored here, because the check itself meets it and reports it. */
+/** Ignores a refusal of the storage, because the steps of the check meet the same refusal and report it. */
 async function removeUnlocked(client: S3Client, Bucket: string, prefix: string): Promise<void> {
   try {
     const versions: ObjectVersion[] = [];
@@ -305,8 +305,8 @@ async function removeUnlocked(client: S3Client, Bucket: string, prefix: string):
 }
 
 /**
- * Classifies the error of a delete. Throws it if the storage did not answer. AWS answers AccessDenied for a lock as
- * well as for a missing right. The check tells the two apart by the control object, whose lock has ended.
+ * Classifies the error of a delete. Throws the error if the storage did not answer. AWS answers AccessDenied for a lock
+ * as well as for a missing right. The check tells the two apart by the control object, whose lock has ended.
  */
 function classify(error: unknown): DeleteAnswer {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;

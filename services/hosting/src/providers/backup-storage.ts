@@ -44,13 +44,13 @@ export class CanaryError extends Error {
 /** The place of backups, as the API names it. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
-/** The storage for a process that may not read archives: it only tells whether they exist. */
+/** The storage as the API sees it. The API may not read archives, but only ask whether they exist. */
 export interface BackupReader {
   /** The kind of place where backups of this mode are written. */
   locationIn(mode: Mode): BackupLocation;
   /**
    * Names the place where backups of this mode are written, without any secret. A proof about one place says nothing
-   * about another.
+   * about another place.
    */
   placeIn(mode: Mode): string;
   /** Whether there is a finished archive, which is one with a manifest. Rejects if the storage does not answer. */
@@ -63,8 +63,8 @@ interface Removal {
 }
 
 /**
- * The storage of archives. A key names a folder of objects, and each archive gets a new key. So a worker that has lost
- * its lease cannot change an archive that another worker has verified.
+ * The storage of archives. A key names a folder of objects. Each attempt at a backup gets its own key, so a worker that
+ * has lost its lease cannot change an archive that another worker has verified.
  */
 export interface BackupStorage extends BackupReader {
   /**
@@ -73,13 +73,13 @@ export interface BackupStorage extends BackupReader {
    */
   source(storageKey: string): ArchiveSource;
   /**
-   * Writes objects. Each is durable when its write resolves. The manifest is written last, because an archive without a
-   * manifest does not count.
+   * Writes objects. An object is durable when its write resolves. The manifest must be written last, because an archive
+   * counts as finished once it has a manifest.
    */
   sink(storageKey: string): ArchiveSink;
   /**
-   * The keys of the finished archives in the folder `prefix`, in no order: one for each completed attempt at the
-   * backup.
+   * The keys of the finished archives in the folder `prefix`, in no order. There is one for each attempt at the backup
+   * that wrote its manifest.
    */
   listFinished(prefix: string): Promise<string[]>;
   /** Removes every archive in the folder `prefix`, except `keep` and locked objects. A missing folder is no error. */
@@ -107,13 +107,13 @@ export const backupPrefix = ({
   id: string;
 }): string => `${mode}/${orgId}/${siteId}/${id}`;
 
-/** The key of one attempt. It ends with the fence of the attempt, which no other attempt has. */
+/** The key of one attempt. The key ends with the fence of the attempt, which no other attempt at the backup has. */
 export const attemptKey = (prefix: string, fence: string): string => `${prefix}/${fence}`;
 
 /** The folder of all attempts, from the key of one. */
 export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, storageKey.lastIndexOf('/'));
 
-/** The folder of a backup with all its attempts. Any attempt at a failed backup may have left objects there. */
+/** The folder of all attempts at a backup. A failed backup has no storage key, but attempts may have left objects. */
 export const backupFolder = (backup: {
   storageKey: string | null;
   mode: string;
@@ -125,7 +125,7 @@ export const backupFolder = (backup: {
 /** The form of a key. Archives of earlier versions have keys without the organisation, hence one segment less. */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
 
-/** Keys are made from ids. A wrong one must not reach outside the folder. @throws Error */
+/** Keys are made from ids, but a malformed key must not reach outside the storage's folder. @throws Error */
 export function assertStorageKey(key: string): void {
   if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
 }

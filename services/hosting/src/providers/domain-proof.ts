@@ -22,7 +22,7 @@ export interface DomainProofs {
   /** Whether a claim in this mode must be proven. If not, a domain belongs to the organisation that names it first. */
   isRequired(mode: 'live' | 'sandbox'): boolean;
   proofOf(claim: DomainClaim): DomainProof;
-  /** Whether the domain shows the proof of the claim now. False if it does not answer. */
+  /** Whether the domain shows the proof of the claim now. False if the domain does not answer. */
   isShown(claim: DomainClaim): Promise<boolean>;
 }
 
@@ -113,7 +113,7 @@ async function readFirstBytes(
           if (text.length > contentBytesMax) request.destroy(new Error('more than a proof'));
         });
       });
-      // An answer that changes the protocol (101) is neither a response nor an error for Node. Only `close` comes.
+      // For an answer that changes the protocol (101) Node emits neither `response` nor `error`, but only `close`.
       const noAnswer = (): void => fail(new Error('closed without an answer'));
       request.on('error', fail).on('close', noAnswer);
     });

@@ -1,6 +1,6 @@
 /**
- * Runs `work` for every item, `atOnce` at a time. Begins no further item once `work` or the iterator has failed, and
- * rejects when all running work has ended.
+ * Runs `work` for every item, `atOnce` at a time. After the first failure of `work` or of the iterator no further item
+ * is begun. Rejects with a failure when all running work has ended.
  */
 export async function forEachAtOnce<Item>(
   atOnce: number,

@@ -8,7 +8,7 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const credentials = { accessKeyId: 'KEY', secretAccessKey: 'secret' };
 const key = '01900000-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/1';
-/** No test reaches these limits, because every refusal comes at once. */
+/** No call reaches these limits, because every refusal comes at once. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
 const hasty = { connectMs: 1_000, idleMs: 1_000, objectMs: 4_000 };
 
@@ -94,7 +94,7 @@ describe('no address of our network is reached through a customer’s endpoint',
   });
 
   it('not by a name that leads to a public address first and to ours afterwards', async () => {
-    // No answer comes from this public address within the limit of a second.
+    // This public address does not answer, so the call fails after a second.
     const dns = fakeDns(['203.0.114.1'], ['127.0.0.1']);
     const open = s3OffsiteStorage({ allowed: new Set(), resolve: dns.resolve });
     const storage = open(placeAt(`http://rebinding.example.com:${port}`), credentials, { deadlines: hasty });

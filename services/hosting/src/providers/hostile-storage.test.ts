@@ -1,5 +1,5 @@
 /**
- * Sends endless answers and listings until each limit is reached.
+ * Reads from storages that answer without end, with nonsense or with refusals.
  *
  * @tier long
  */
@@ -21,7 +21,7 @@ const pagesMax = 50;
 const folder = `${uuidv7()}/${uuidv7()}`;
 const key = `${folder}/1`;
 
-/** Runs `work` against a hostile endpoint. Resolves with its error and the number of bytes that were read. */
+/** Runs `work` against a hostile endpoint. Resolves with the error of `work` and the number of bytes that were sent. */
 async function facing(
   listener: http.RequestListener,
   work: (storage: OffsiteStorage) => Promise<unknown>,
@@ -109,7 +109,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
     response.write(piece, () => {
       all.push(() => response.end(piece));
       if (all.length < links) return;
-      // Now every answer was sent but for its last piece.
+      // At this point every answer was sent except its last piece.
       most = bytesHeld() - before;
       for (const end of all) end();
     });

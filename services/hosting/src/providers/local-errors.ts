@@ -36,7 +36,7 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
   return isFinal(error.reason) ? 'archive_refused' : undefined;
 }
 
-/** The content that every attempt would refuse. Undefined if the failure is transient or not about content. */
+/** The content with which every attempt would fail. Undefined if the failure is transient or not about content. */
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
   if (error instanceof TransferFailure)
     return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;

@@ -6,8 +6,8 @@ import { OffsiteError, type OffsiteRefusal } from './offsite-storage';
 type Kind = OffsiteRefusal | 'missing' | 'may_pass';
 
 /**
- * Codes that decide the kind of an error, whatever its HTTP status. A Map, because the storage may answer any text as a
- * code, even the name of a built-in property of objects.
+ * Codes that decide the kind of an error, whatever its HTTP status. This is a Map and not an object, because a storage
+ * may answer any text as a code, such as `constructor`.
  */
 const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['NoSuchKey', 'missing'],
@@ -21,9 +21,9 @@ const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['InvalidObjectState', 'bucket_unusable'],
   ['ExpiredToken', 'credentials_rejected'],
   ['InvalidToken', 'credentials_rejected'],
-  // The worker's clock may be wrong, and the key right.
+  // The key may be right and the worker's clock wrong.
   ['RequestTimeTooSkewed', 'may_pass'],
-  // The body was damaged on its way, or came too late.
+  // With the following codes the body was damaged on its way, or came too late.
   ['RequestTimeout', 'may_pass'],
   ['BadDigest', 'may_pass'],
   ['IncompleteBody', 'may_pass'],
@@ -38,7 +38,7 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
   const byCode = kindOfCode.get(error.name);
   if (byCode !== undefined) return byCode;
   if (status === 401 || status === 403) return 'credentials_rejected';
-  // A server that answers a write or a listing with 404 is no storage.
+  // For a read 404 means a missing object. A server that answers a write or a listing with 404 is no storage.
   if (status === 404 && isRead) return 'missing';
   if (passingStatuses.includes(status)) return 'may_pass';
   return (status >= 300 && status < 500) || status === 501 || status === 507 ? 'bucket_unusable' : 'may_pass';

@@ -9,7 +9,7 @@ const [accessKeyId, secretAccessKey] = ['CUSTOMER', 'secret'];
 const bucket = 'copies';
 /** No call reaches these deadlines. */
 const lenient: OffsiteDeadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
-/** Far shorter than in production, because tests wait until they are over. */
+/** Far shorter than in production, because tests wait until these deadlines have passed. */
 const hasty: OffsiteDeadlines = { connectMs: 500, idleMs: 500, objectMs: 1_500 };
 
 interface Opened {
@@ -159,8 +159,7 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.on('connection', count);
       const answer = { kind: 'endless', bytes: 400e6 } as const;
       opened.s3.faults.add({ method: 'GET', path: 'manifest', times: 99, isCarriedOut: false, delayMs: 0, answer });
-      // Opens the storage again, so that the answer comes over a new connection, whose bytes are counted when it
-      // closes.
+      // `count` sees only new connections, so the storage is opened again.
       const storage = opened.reopen();
       expect(await failureOf(storage.source(key).read('manifest'))).toMatchObject({
         message: expect.stringContaining('larger than any'),

@@ -39,10 +39,10 @@ const documentTypesMax = 1;
 const documentType = '<!doctype';
 
 /**
- * Cuts off answers that are larger than any real one. The client reads every answer into memory, errors too, except the
- * content of an object.
- * An answer with many document types is cut off as well: the parser of the client copies the whole answer for each of
- * them, which takes half a second for an answer of 4 MB.
+ * Cuts off answers that are larger than any real one, because the client reads every answer into memory, errors too.
+ * The content of an object is the exception.
+ * Also cuts off an answer with several document types. The client's parser copies the whole answer for each document
+ * type, which takes half a second for an answer of 4 MB.
  */
 function capAnswers(client: S3Client): void {
   client.middlewareStack.add(
@@ -101,10 +101,10 @@ interface S3OffsiteOptions {
   pagesMax?: number;
 }
 
-/** Within `objectMs` a line of 4 Mbit/s carries an object twice as large as the largest of an archive. */
+/** Within `objectMs` a line of 4 Mbit/s carries 60 MB, twice as much as the largest object of an archive has. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
-/** An archive of 4 TB takes 820 pages, and its folder also has the leftovers of earlier attempts. */
+/** An archive of 4 TB takes about 800 pages, and its folder may also have the leftovers of earlier attempts. */
 const defaultPagesMax = 5_000;
 
 /** Many deletes run at once, because each is only a small call. */
@@ -276,7 +276,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private folderOf(objectKey: string): string {
-    // Keys are made from ids. A wrong one must not reach outside the prefix.
+    // Keys are made from ids, but a malformed key must not reach outside the prefix.
     if (!keyForm.test(objectKey)) throw new Error(`not an object key: ${objectKey}`);
     return this.at(objectKey);
   }
@@ -286,7 +286,7 @@ class OpenS3 implements OffsiteStorage {
   }
 }
 
-/** The bucket is unusable if the object of the probe is missing or too large right after it was written. */
+/** A bucket is unusable if the object of the probe is missing or too large right after it was written. */
 const asUnusable = (error: unknown): unknown =>
   error instanceof ArchiveError
     ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error })

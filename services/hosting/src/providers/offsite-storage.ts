@@ -41,7 +41,7 @@ export interface OffsiteDeadlines {
   objectMs: number;
 }
 
-/** A customer's storage for requests, which only read. Close it after use. */
+/** A customer's storage as request handlers use it: they only read. Close it after use. */
 export interface OffsiteReader {
   /**
    * Reads objects of the archive in the folder `objectKey`. Rejects with ArchiveError `missing` for a missing object,
@@ -58,11 +58,11 @@ export interface OffsiteReader {
 }
 
 /**
- * A customer's storage for workflow steps. Drydock does not control it, so its answers may be false, slow, or of any
- * form.
+ * A customer's storage for workflow steps. Drydock does not control the storage, so answers may be false, slow, or of
+ * any form.
  */
 export interface OffsiteStorage extends OffsiteReader {
-  /** Writes objects. Each is stored when its write resolves. The manifest is written last. */
+  /** Writes objects. An object is stored when its write resolves. The manifest must be written last. */
   sink(objectKey: string): ArchiveSink;
   /** Removes every object below `folderKey`, except those below `keep`. A missing folder is no error. */
   removeAll(folderKey: string, keep?: string): Promise<void>;
@@ -97,7 +97,7 @@ export type OpenOffsite = (
 /** The folder of all attempts at one copy, below the prefix of the destination. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;
 
-/** The access of requests, which seal credentials and read a destination. */
+/** The access of request handlers. They seal credentials and read a destination. */
 export interface OffsiteReaders {
   /** Whether a site of this mode may use the endpoint. */
   allows(endpoint: string, mode: Mode): boolean;
@@ -105,7 +105,7 @@ export interface OffsiteReaders {
   open(destination: Destination, options?: OpenOptions): OffsiteReader;
 }
 
-/** The access of workers, which change a destination. */
+/** The access of workflow steps. They change a destination. */
 export interface OffsiteDrivers {
   open(destination: Destination, options?: OpenOptions): OffsiteStorage;
   /** Names the key that copies are encrypted with, without revealing it. */

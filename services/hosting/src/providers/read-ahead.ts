@@ -20,8 +20,8 @@ export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
     waiting.set(number, bytes);
     forgetOldest(waiting, ahead * readersMax);
     bytes.catch(() => {
-      // The segment is probably behind the last one, so none from here on is fetched ahead. A reader that needs one
-      // after all asks the storage again.
+      // The archive has probably no segment of this number, so no segment from `number` on is fetched ahead. A reader
+      // that needs one after all asks the storage again.
       end = Math.min(end, number);
       if (waiting.get(number) === bytes) waiting.delete(number);
     });

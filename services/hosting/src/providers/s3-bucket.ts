@@ -25,8 +25,8 @@ const isUnknownCall = (error: unknown): boolean =>
   error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501;
 
 /**
- * Whether a storage may give this error when a lock prevents a delete. AWS and Ceph deny access, MinIO calls the
- * request invalid.
+ * Whether a storage may give this error when a lock prevents a delete. AWS and Ceph answer AccessDenied, MinIO answers
+ * InvalidRequest.
  */
 export const isLockRefusal = (name: string | undefined): boolean =>
   name !== undefined && ['AccessDenied', 'InvalidRequest', 'ObjectLocked'].includes(name);
@@ -67,7 +67,7 @@ export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }:
   return client;
 }
 
-/** Keeps the client's requests out of traces, because their number grows with the size of an archive. */
+/** In a worker the client's requests get no spans, because their number grows with the size of an archive. */
 export function leaveRequestsOutOfTraces(client: S3Client): void {
   client.middlewareStack.add((next) => (request) => withoutDetails(() => next(request)), {
     step: 'initialize',
@@ -139,7 +139,7 @@ async function* listObjects(client: S3Client, Bucket: string, Prefix: string): A
 
 /**
  * Deletes versions, as many at a time as S3 allows. Resolves with the number of versions that a lock has kept. Rejects
- * if one could not be deleted for another reason.
+ * if a version could not be deleted for another reason.
  */
 export async function deleteVersions(
   client: S3Client,
@@ -194,7 +194,7 @@ export async function lockVersions(
       new PutObjectRetentionCommand({ ...version, Retention: { Mode: 'COMPLIANCE', RetainUntilDate: until } }),
     );
     const { Retention } = await client.send(new GetObjectRetentionCommand(version));
-    // Storages keep whole seconds.
+    // Storages keep whole seconds, so the reported end may be up to a second early.
     const isKept =
       Retention?.Mode === 'COMPLIANCE' && (Retention.RetainUntilDate?.getTime() ?? 0) >= until.getTime() - 1_000;
     if (!isKept) throw new Error(`the storage says of ${Key} that it is not locked`);
@@ -207,12 +207,12 @@ export interface BodyLimits {
 }
 
 /**
- * A sealed object may be a sixteenth larger than its content, because sealing adds bytes and some content grows by
- * compression.
+ * The limit for a sealed object is a sixteenth larger than its content, because sealing adds bytes and some content
+ * grows by compression.
  */
 const sealed = (rawBytes: number): number => rawBytes + rawBytes / 16;
 
-/** The most bytes of an archive's object with this name. Drydock has not written a larger one. */
+/** The most bytes that an archive's object with this name can have. Drydock writes no larger objects. */
 export function objectBytesMax(name: string): number {
   if (name === manifestName) return sealed(formatBounds.manifestBytes);
   return sealed(name.startsWith('segment-') ? formatBounds.segmentRawBytes : formatBounds.blockIndexRawBytes);

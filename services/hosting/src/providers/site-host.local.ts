@@ -36,8 +36,8 @@ async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<
 }
 
 /**
- * Has the agent pack the release, in the site's box. The objects of the archive pass through this process to the
- * storage.
+ * Has the agent pack the release in the site's box. The agent sends the objects of the archive to this process, which
+ * writes them to the storage.
  */
 async function packRelease(
   { client, archiveKey }: LocalTools,
@@ -71,7 +71,7 @@ async function packRelease(
   };
 }
 
-/** Has the agent unpack the archive, in the site's box. This process fetches the objects that the agent asks for. */
+/** Has the agent unpack the archive in the site's box. This process fetches the objects that the agent asks for. */
 async function stageArchive(
   { client, archiveKey }: LocalTools,
   site: SiteRef,
@@ -84,7 +84,7 @@ async function stageArchive(
     release_id: releaseId,
     origin: { site_id: origin.siteId, organisation_id: origin.orgId },
     chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
-    // Sent only for a partial restore: agents of earlier versions do not know the field, and restore everything.
+    // Agents of earlier versions refuse this field, so it is sent only for a partial restore.
     ...(contents === 'all' ? {} : { contents }),
   };
   const archives = { sources: links.map(({ source }) => source) };
@@ -99,10 +99,10 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** Agents of earlier versions, which cannot list their databases, have only this one. */
+/** An agent of an earlier version cannot list its databases. It has only this one. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
-/** Null for a site without a live release, because its creation was interrupted. */
+/** Null for a site without a live release: its creation was interrupted. */
 function toHosted({
   url,
   current_release: currentRelease,
@@ -154,7 +154,7 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
     firstRelease: firstReleaseId,
     readsOnce: true,
     create: async ({ siteId, mode, orgId }, { domain, database }, call) => {
-      // Sent only for MySQL: agents of earlier versions do not know the field, and make a Postgres database.
+      // Agents of earlier versions refuse this field, so it is sent only for MySQL. Without it an agent makes Postgres.
       const wanted = { domain, mode, organisation_id: orgId, ...(database === 'mysql' && { database }) };
       return requireHosted(await translated(client.ensureSite(siteId, wanted, claimOf(call))));
     },

@@ -7,9 +7,9 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
 
 /**
- * Thrown if a database of either engine could not dump or load a site's content. It has the fields of the TransferError
- * of packages/postgres or packages/mysql, which a job of an agent has reported. `message` may quote SQL and values of
- * the customer, so it is only for the log; `object` and `reason` are for the customer.
+ * Thrown if a job of the site agent could not dump or load a site's database. Has the fields of the TransferError that
+ * the job has reported, from packages/postgres or packages/mysql. `message` may quote SQL and values of the customer,
+ * so it is only for the log; `object` and `reason` are for the customer.
  */
 export class TransferFailure extends Error {
   override readonly name = 'TransferFailure';
@@ -57,12 +57,12 @@ export interface HostedSite {
 }
 
 export interface HostedApp {
-  /** The number of the application's present process. A restart changes it. */
+  /** Each process that starts after a restart of the application has a greater number. */
   generation: number;
   lastRestartAt: Date | null;
 }
 
-/** `generation` is the number of the last process before the restart. A process with a greater one is fresh. */
+/** `generation` is that of the last process before the restart. A process with a greater generation is fresh. */
 export interface AppRestarted {
   restartedAt: Date;
   generation: number;
@@ -75,19 +75,19 @@ export interface ArchiveAtHand {
   manifestMac: string;
 }
 
-/** An archive to stage. `parents` are the archives that it depends on, the full one first; a full archive has none. */
+/** An archive to stage. `parents` are the archives on which it depends, the full one first. A full archive has none. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
   /** The default is `all`. With `files` the new release shares the database of the live one. */
   contents?: RestoreContents | undefined;
-  /** The site that the archives belong to, if it is not the one on which they are staged, as in a drill. */
+  /** The site that the archives belong to, if they are staged on another site, as in a drill. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 
 export interface ArchiveToWrite {
   sink: ArchiveSink;
   archiveId: string;
-  /** Greater than the number of every earlier archive of the site. */
+  /** Greater than the sequence number of every earlier archive of the site. */
   sequence: number;
   createdAt: Date;
   /** About how many bytes there are to pack, for the progress. Null if unknown. */
@@ -141,17 +141,17 @@ export interface SiteHostReader {
 }
 
 /**
- * Changes sites on a host, for workflow steps. A repeated call with the same arguments has the same result. A {@link
+ * Changes sites on a host, for workflow steps. Every call may be repeated with the same arguments. A {@link
  * SiteHostError} is permanent; any other rejection may be transient.
  */
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** The id of the empty release that `create` makes. */
   readonly firstRelease: string;
-  /** Whether `stage` reads each segment only once, so that it can be removed after it was read. */
+  /** Whether `stage` reads each segment only once. If so, a cached segment can be removed once it was read. */
   readonly readsOnce: boolean;
   /**
-   * Makes folder, role, database and an empty first release. Resolves with the site as it is then served. SiteHostError
-   * `domain_taken`, `database_not_offered`.
+   * Makes folder, role, database and an empty first release, unless the site exists already. Resolves with the site as
+   * it is served now. SiteHostError `domain_taken`, `database_not_offered`.
    */
   create(site: SiteRef, wanted: SiteToCreate, call: FencedCall): Promise<HostedSite>;
   /** Stops serving and removes everything. A missing site is no error. */
@@ -163,8 +163,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
   /**
    * Makes a complete new release beside the live one, which stays in use. Each call begins with an empty release,
-   * verifies what it writes, and resolves once it is on disk. SiteHostError `archive_refused`, `content_not_loaded`,
-   * `no_space`.
+   * verifies what it writes, and resolves once the release is on disk. SiteHostError `archive_refused`,
+   * `content_not_loaded`, `no_space`.
    */
   stage(
     site: SiteRef,
@@ -173,8 +173,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
     call: FencedCallWithProgress,
   ): Promise<StagedRelease>;
   /**
-   * Closes the site to new requests of visitors. Ends by itself after `ttlMs`. What happens to running requests and to
-   * database sessions depends on the host.
+   * Closes the site to new requests of visitors. The freeze ends by itself after `ttlMs`. What happens to running
+   * requests and to database sessions depends on the host.
    */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
@@ -191,13 +191,13 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
    */
   restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;
   /**
-   * Renames a release at once, and removes it slowly afterwards. A missing release is no error. SiteHostError `current`
-   * for the live one.
+   * Moves a release away at once, and removes its files slowly afterwards. A missing release is no error. SiteHostError
+   * `current` for the live release.
    */
   retire(site: SiteRef, releaseId: string, call: FencedCall): Promise<void>;
 }
 
-/** The chain as packages/archive takes it. Every archive must belong to this site. */
+/** The chain in the form that packages/archive takes. A reader then refuses an archive of another site. */
 export const linksOf = (
   { siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>,
   archives: readonly ArchiveAtHand[],
@@ -222,7 +222,7 @@ export type SiteHostRefusal =
   | 'restart_blocked'
   | 'sandbox_unavailable';
 
-/** Content of a site or an archive that every attempt refuses, in words for the customer. */
+/** Content of a site or an archive that is refused at every attempt, in words for the customer. */
 export interface RefusedContent {
   /** For example `table "public"."orders"`. Null if unknown. */
   object: string | null;
@@ -268,7 +268,7 @@ export function describeSite(hosts: Described, site: Placed, signal?: AbortSigna
   return host.describe(siteRefOf(site), signal);
 }
 
-/** Null for a site without an application, and on a platform that runs none. */
+/** Null for a site without an application, and on a platform that runs none or is not configured. */
 export function describeApp(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedApp | null> {
   return hosts[site.platform]?.describeApp(siteRefOf(site), signal) ?? Promise.resolve(null);
 }

@@ -1,7 +1,7 @@
 import { type HostedSite, type SiteHost, SiteHostError, type SiteHostReader, type SiteRef } from './site-host';
 import { timelineOf, VendorError, type VendorPackage, type VendorTimelines } from './vendor-timeline';
 
-/** A package is one release for its whole life, because only the vendor changes its content. */
+/** A package counts as one release for its whole life, because Drydock never replaces its content. */
 const toHosted = ({ packageId, url }: VendorPackage): HostedSite => {
   const release = `package-${packageId}`;
   return { url, currentRelease: release, releases: [release], freeBytes: 0, vendorPackageId: packageId };
@@ -12,7 +12,7 @@ const unsupported = (what: string): Promise<never> =>
     new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`),
   );
 
-/** Finds no site, because no host of Drydock has it. Handlers read a vendor's site from the vendor's timelines. */
+/** Finds no site, because a vendor's sites are on no host of Drydock. Handlers read the vendor's timelines instead. */
 export const vendorSiteHostReader: SiteHostReader = {
   describe: async () => null,
   describeApp: async () => null,

@@ -46,8 +46,8 @@ const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 }
 
 /**
  * The tree that a restore must give. It lacks sockets, which would have no listener, and devices, which belong to the
- * machine. Everything belongs to the one account of the site. Over ssh GNU tar makes several FIFOs of one FIFO with
- * several names.
+ * machine. Everything belongs to the one account of the site. Over ssh a FIFO with several names becomes several FIFOs,
+ * because GNU tar does not keep such names together.
  */
 function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
   const ofPaths = [...before].filter(([, { type }]) => !['s', 'b', 'c'].includes(type));
@@ -87,8 +87,8 @@ suite(`the site host %s${missing}`, (name, open) => {
     const fields = (tree: Tree): Set<string> =>
       new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
     const tar = fields(byTar);
-    // A tar that runs as root restores devices and owners too. A site may have neither devices nor other owners, so
-    // this is no loss.
+    // A tar that runs as root restores devices and owners too. A site may not have devices or other owners, so the
+    // differences in these do not count.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });

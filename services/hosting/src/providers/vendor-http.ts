@@ -9,8 +9,8 @@ const retryAfterSecondsMax = 60;
 const usualSeconds = 2;
 
 /**
- * The seconds to wait by a Retry-After header, which has seconds or a date: from 1 to `retryAfterSecondsMax`, or
- * `usualSeconds` without a usable header.
+ * The seconds to wait by a Retry-After header, which may give seconds or a date. The result is from 1 to
+ * `retryAfterSecondsMax`, or `usualSeconds` without a usable header.
  */
 export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs: number = Date.now()): number {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';
@@ -22,8 +22,8 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
 const answerBytesMax = 1024 * 1024;
 
 /**
- * Reads a body as text. Rejects if it is larger than any real answer, so that it can neither fill the memory nor go on
- * for ever.
+ * Reads a body as text. Rejects if the body is larger than any real answer, so that it can neither fill the memory nor
+ * go on for ever.
  */
 async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMax): Promise<string> {
   const pieces: Buffer[] = [];
@@ -49,7 +49,7 @@ interface VendorCall<Answer> {
 export interface VendorHttp {
   /**
    * Repeats a read at most twice if it fails for a transient reason. Never repeats a change. Rejects with {@link
-   * VendorError}, or with the reason of the caller's abort.
+   * VendorError}, or with another error if the caller's signal is aborted.
    */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
   /** The HTTP status of a page outside the API; 0 without an answer. */
@@ -143,7 +143,7 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // Without a connection the vendor has begun nothing. After any later failure it may have read the request.
+    // Without a connection the vendor has begun nothing. After any other failure the vendor may have read a change.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
     throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {
       cause: error,

@@ -10,24 +10,24 @@ export interface VendorPackage {
 export interface VendorRestore {
   item: VendorItemRef;
   /**
-   * The name of the mailbox beside the original, without the prefix `temp-`. An existing mailbox of that name would be
-   * overwritten. Used only with `isBeside`.
+   * The name of the mailbox beside the original, without the prefix `temp-`. The vendor overwrites an existing mailbox
+   * `temp-…` of this name. Used only with `isBeside`.
    */
   name: string;
   handle: string;
-  /** Whether a mailbox beside the original is made, whose name begins with `temp-`. */
+  /** Whether the restore makes a mailbox beside the original, whose name begins with `temp-`. */
   isBeside: boolean;
 }
 
-/** The access of requests, which only read. Rejects with {@link VendorError}. */
+/** The access of request handlers, which only read. Calls reject with {@link VendorError}. */
 export interface VendorTimelineReader {
   /** Null if the vendor knows no such package. */
   read(packageId: string, signal?: AbortSignal): Promise<VendorListing | null>;
 }
 
 /**
- * The access of workflow steps, which change packages. The vendor takes no idempotency key, so after VendorError
- * `unknown` a caller looks for the job of its request before it sends anything again.
+ * The access of workflow steps, which change packages. The vendor takes no idempotency key. So after VendorError
+ * `unknown` the caller must not send the request again, but look for the job that came of it.
  */
 export interface VendorTimeline extends VendorTimelineReader {
   /**

@@ -68,7 +68,7 @@ const toListing = ({ web, databases, mailboxes, ...flags }: z.infer<typeof timel
   mailboxes: mailboxes.map(toItem),
 });
 
-/** The reported jobs, oldest first. A job that one report calls ended is not `running` by another report. */
+/** The jobs in the order of the reports. A job that was ever reported as ended stays ended. */
 function toJobs(reported: z.infer<typeof jobsSchema>): VendorJob[] {
   const jobs = new Map<string, VendorJob>();
   for (const { id, type, status, restoreAsOf, target } of reported) {
@@ -152,8 +152,8 @@ export function twentyiTimeline(http: VendorHttp): VendorTimeline {
       const there = await findPackage(owner, signal);
       if (there !== null) return there;
       const body = { type: 'linux', domain_name: domain, label: labelOf(owner) };
-      // A domain has only one package at the vendor, so the vendor refuses a call that is repeated after a lost answer.
-      // The read below then finds the package of the first call.
+      // A domain has only one package at the vendor, so the vendor answers `busy` to a call that is repeated after a
+      // lost answer. The read below then finds the package of the first call.
       const made = await http
         .call({ method: 'POST', path: '/reseller/*/addWeb', body, answer: madeSchema, signal })
         .then(

@@ -18,8 +18,8 @@ import {
 const removalsAtOnce = 4;
 
 /**
- * Marks backups past their retention as expired, so that no request can choose them, and then removes their data. The
- * next run completes what a run that died has left.
+ * Marks backups past their retention as expired, so that no request can choose them, and then removes their data. Data
+ * that a run does not remove is left to the next run.
  */
 export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', input: z.strictObject({}) })
   .step('expire', {
@@ -53,8 +53,8 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   .build();
 
 /**
- * Removes the data of a page of backups, then records the removals. A run that dies in between makes the next run
- * repeat one page.
+ * Removes the data of a page of backups, then records the removals. If the worker dies before the record, the removals
+ * of one page are repeated.
  */
 async function removePage(
   context: WorkContext,

@@ -14,7 +14,7 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
   return new Set(rows.flatMap(({ resourceKey }) => siteOf.get(resourceKey) ?? []));
 }
 
-/** How many sites one transaction takes. A request for one of them waits until the transaction ends. */
+/** How many sites one transaction locks. A request that needs one of these rows waits until the transaction ends. */
 export const pageSites = 25;
 /** How far back scheduled backups are read: longer than from one slot of a site to the next. */
 const lookBackMs = 48 * 3_600_000;
@@ -23,7 +23,7 @@ export type NightlySite = SiteOfTheNight & { orgId: string };
 
 /**
  * Locks the sites whose nightly backup is to be considered, the longest waiting first, until the transaction ends.
- * Sites that another transaction has locked wait for the next sweep.
+ * Leaves out sites that another transaction has locked.
  */
 export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<NightlySite[]> {
   const sites = await tx.$queryRaw<Array<Omit<NightlySite, 'isBusy' | 'scheduled'>>>`
@@ -95,7 +95,7 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 /**
  * Marks a page of completed backups past their retention as expired, the earliest expiry first. The last backup of a
  * deleted site stays while the site can be restored; the purge removes it. Resolves with the position from which the
- * next call goes on, so that backups that stay do not come up again; null at the end.
+ * next call goes on, or with null at the end. Backups that stay lie before that position, so they do not come up again.
  */
 export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): Promise<Place | null> {
   const past = await tx.$queryRaw<Array<Spent & Place>>`

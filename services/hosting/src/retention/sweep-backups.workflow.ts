@@ -15,12 +15,12 @@ import { type NightlySite, pageSites, setNextLooks, takeNightlySites } from './r
 type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;
 
 /**
- * Begins the nightly backups. The row of each site has the time at which it is next considered, so that a sweep reads
- * only sites that are due. With 300,000 sites each of the 36 sweeps of a night begins 8,333 backups.
+ * Begins the nightly backups. The row of each site has the time at which the site is next considered, so that a sweep
+ * reads only sites that are due. With 300,000 sites each of the 36 sweeps of a night begins 8,333 backups.
  */
 export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', input: z.strictObject({}) })
-  // The whole sweep goes by one point in time, even if another worker completes it. A site that becomes due later waits
-  // for the next sweep, so that every sweep ends.
+  // This step fixes the time by which sites count as due, even if another worker completes the sweep. A site that
+  // becomes due later waits for the next sweep, so that every sweep ends.
   .step('find_due', { run: async (_step, context) => ({ until: context.now().toISOString() }) })
   .step('start_due', {
     ...movingLimits,
@@ -38,8 +38,8 @@ export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', inpu
   .build();
 
 /**
- * Begins the backups of some sites and sets when each is next considered, in one transaction. So after a crash a site
- * is either still due or has its backup.
+ * Begins the backups of some sites and sets when each site is next considered, in one transaction. So after a crash a
+ * site is either still due, or its backup has begun.
  */
 async function startPage(
   context: WorkContext,

@@ -4,7 +4,7 @@ import { refOf, type WorkContext } from '../context/context';
 import { hostOf, type Probe } from '../providers/site-host';
 import { mayBeTransient, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
 
-/** How long to wait for a site that does not answer. Each attempt of the step is one try. */
+/** How often a site that does not answer is probed. Each attempt of the step is one try. */
 export interface ProbeTries {
   triesMax: number;
   pauseSecondsMax: number;
@@ -14,15 +14,15 @@ export interface ProbeTries {
  * For a new site, which has no visitors yet. With 8 s for each probe of the site agent, all tries take eight minutes.
  */
 export const forNewSite: ProbeTries = { triesMax: 30, pauseSecondsMax: 10 };
-/** While visitors wait. The site agent lets each of them wait for 20 s, and then answers 503. */
+/** While visitors wait. The site agent lets a visitor wait for 20 s, and then answers 503. */
 export const whileFrozen: ProbeTries = { triesMax: 12, pauseSecondsMax: 1 };
 
-/** Before a backup. A site that does not answer is backed up too. */
+/** Before a backup. After these tries a site that does not answer is backed up all the same. */
 const beforeBackup: ProbeTries = { triesMax: 3, pauseSecondsMax: 2 };
 
 /**
- * Probes a site before its backup, which records the answer. After a bad answer the step runs again, up to three times
- * in all, because the machine may only have been busy.
+ * Probes a site before its backup, so that the answer can be recorded with the backup. After a bad answer the step runs
+ * again, up to three times in all, because the machine may only have been busy.
  */
 export async function askForRecord(
   context: WorkContext,
@@ -35,7 +35,7 @@ export async function askForRecord(
 }
 
 /**
- * Probes a site over HTTP and SQL. If one of them gives no answer, or HTTP answers 503, the machine may only be busy:
+ * Probes a site over HTTP and SQL. If HTTP or SQL gives no answer, or HTTP answers 503, the machine may only be busy:
  * then the step runs again later, until the tries are used up. Any other answer is returned at once, even an error. A
  * 503 is returned at once too if the recorded answer is a server error.
  */

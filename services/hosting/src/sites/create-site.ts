@@ -52,8 +52,8 @@ async function assertOffersDatabase(
 }
 
 /**
- * Whether a host has the programs of the database of a deleted site. True if the host does not answer, because the
- * restore then waits for the host.
+ * Whether the host has the programs of a deleted site's database. True if the host does not answer, because the restore
+ * then waits for the host.
  */
 export const mayOfferDatabase = (
   context: HandlerContext,

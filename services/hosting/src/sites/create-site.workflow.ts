@@ -8,7 +8,7 @@ import { definitely } from './definite-failure';
 import { serves } from './probe.rules';
 import { changeStatus, forgetVendorPackage, recordUrl, recordVendorPackage, releaseDomain } from './site.store';
 
-/** Makes a site, which becomes active when it serves. If it never serves, its domain becomes free again. */
+/** Makes a site, which becomes active when it serves. If it does not serve, it fails and its domain becomes free. */
 export const createSiteWorkflow = defineWorkflow({
   kind: 'create_site',
   /** Without `database` the site gets the default of the platform. */

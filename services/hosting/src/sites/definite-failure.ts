@@ -39,7 +39,7 @@ function reasonOf(error: unknown): FailureReason | undefined {
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** The failure for a host's refusal that any workflow may meet, such as a taken domain. Undefined for other errors. */
+/** The failure for a host's refusal that `reasonOf` leaves out, such as a taken domain. Undefined for other errors. */
 function failureOfHost(error: unknown): StepFailure | undefined {
   if (!(error instanceof SiteHostError)) return undefined;
   const told = { internal: String(error), cause: error };

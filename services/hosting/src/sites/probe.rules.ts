@@ -6,8 +6,8 @@ interface Answer {
 }
 
 /**
- * The site's answer when a backup of it was taken. A field is null if there was no answer, or if the backup is older
- * than the recording of answers.
+ * The site's answer when a backup of it was taken. A field is null if there was no answer, or if the backup was taken
+ * by an earlier version of Drydock, which did not record answers.
  */
 export interface RecordedAnswer {
   httpStatus: number | null;
@@ -21,7 +21,7 @@ const isGoodPage = (httpStatus: number): boolean => httpStatus >= 200 && httpSta
 /** A site serves if its database takes a query and its front page answers anything but a server error, even 404. */
 export const serves = ({ httpStatus, isSqlOk }: Answer): boolean => isGoodPage(httpStatus) && isSqlOk;
 
-/** A missing answer is recorded as null, because the machine may only have been busy. */
+/** Records a missing answer as null, because the machine may only have been busy. */
 export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAnswer => ({
   httpStatus: probe.httpStatus === 0 ? null : probe.httpStatus,
   isSqlOk: probe.isSqlAnswered ? probe.isSqlOk : null,
@@ -38,8 +38,8 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
 }
 
 /**
- * Whether the answer may be transient. A 503 may come from a busy host. It counts as the site's own answer if the
- * recorded answer is a server error.
+ * Whether the answer may be transient. A 503 may come from a busy host. But if the recorded answer is a server error, a
+ * 503 counts as the site's own answer.
  */
 export const mayBeTransient = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
   httpStatus === 503 && !failedHttp(recorded);

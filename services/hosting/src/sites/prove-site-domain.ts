@@ -31,7 +31,7 @@ const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: 
 interface Shown {
   /** Whether the site has proven its domain already. */
   isProven: boolean;
-  /** The site that had proven the domain, but whose proof the domain no longer shows. Null if there is none. */
+  /** The site that has proven the domain earlier, but whose proof the domain no longer shows. Null if there is none. */
   formerSiteId: string | null;
 }
 

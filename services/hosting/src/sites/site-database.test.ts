@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(backupsDir, { recursive: true, force: true });
 });
 
-/** Starts a site host that offers these databases. Null: an agent of an earlier release, which has no such route. */
+/** Starts a site host that offers these databases. With null it has no such route, like an older agent. */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
     method: 'GET',
@@ -75,7 +75,7 @@ async function apiWith(environment: Record<string, string>): Promise<ServiceApi>
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
-/** Asks to restore a deleted site. Resolves with the code of the preflight, and status and code of the restore. */
+/** Asks to restore a deleted site. Resolves with the code of the preflight, and the restore's status and code. */
 async function revive(
   api: ServiceApi,
   database: SiteDatabase,

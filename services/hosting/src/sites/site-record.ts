@@ -76,7 +76,7 @@ interface ListRequest {
   caller: Caller;
   params: { siteId: string };
   now: Date;
-  /** Without a query the first page is meant. */
+  /** Without a query the list begins with its first page. */
   query?: { limit?: string | undefined; cursor?: string | undefined } | undefined;
 }
 

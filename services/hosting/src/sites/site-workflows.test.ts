@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** A site with a backup in progress. Resolves with the path of the workflow too. */
+/** Makes a site with a backup in progress. `location` is the path of the backup's workflow. */
 async function givenWorkflow(): Promise<{ siteId: string; location: string }> {
   const siteId = await givenSite(api, staff);
   const answer = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });

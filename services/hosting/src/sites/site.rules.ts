@@ -56,8 +56,9 @@ export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_b
 }
 
 /**
- * The database of a site, from its row. Null in the row of a `local` site means Postgres, because it was made before
- * sites could choose. Null on other platforms, because Drydock does not know their databases.
+ * The database of a site, from its row. If the row of a `local` site has none, the site has Postgres: it was made
+ * before sites could choose. On other platforms the result is null, because Drydock does not know which database a site
+ * has.
  */
 export function databaseOf({
   platform,

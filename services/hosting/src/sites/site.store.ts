@@ -44,8 +44,8 @@ type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null }
  * sites have proven the domain.
  */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
-  // A violation of the index would abort the transaction, in which the refusal is stored too. Hence ON CONFLICT DO
-  // NOTHING.
+  // With ON CONFLICT DO NOTHING (`skipDuplicates`) a taken domain does not abort the transaction, which then stores the
+  // refusal.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
   return inserted[0] === undefined ? null : toSite(inserted[0]);
 }
@@ -135,7 +135,7 @@ export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | n
   return domainProvenAt;
 }
 
-/** The site, of any organisation, that has proven the domain. */
+/** The site, of any organisation, that has proven the domain. Null if no site has. */
 export const findProvenHolder = (
   tx: Reader,
   mode: Mode,
@@ -151,7 +151,7 @@ interface Taking {
   mode: Mode;
   domain: string;
   provenAt: Date;
-  /** The site that loses the domain, because the domain no longer shows its proof. Null if no site had proven it. */
+  /** The site that loses the domain, because the domain no longer shows that site's proof. Null if there is none. */
   formerSiteId: string | null;
 }
 
@@ -196,7 +196,8 @@ export async function listHeldDomains(
 
 /**
  * Whether a deleted site cannot have its domain back. The proof of another organisation counts only against a site that
- * had proven the domain too. An organisation that merely claimed a domain must not learn that its owner is a customer.
+ * had proven the domain too. An organisation that merely claimed a domain must not learn that the domain's owner is a
+ * customer of Drydock.
  */
 export const isHeld = (
   { own, proven }: HeldDomains,

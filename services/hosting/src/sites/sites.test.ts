@@ -198,7 +198,7 @@ it('the preflight of a deletion tells what would be left to restore from, and gi
   const siteId = await givenSite(api, owner);
   const preflight = async (query = '') =>
     (await api.call('POST', `/v1/sites/${siteId}/deletion/preflight${query}`)).json;
-  // No host runs, so none answers.
+  // No site host runs, so the preflight gets no answer.
   expect(await preflight()).toMatchObject({
     would: expect.stringMatching(/It can come back until the record of its deletion is purged$/),
     refusal: null,

@@ -18,8 +18,8 @@ import { workflows } from '../workflows';
 const onHost = describeOnHost();
 
 /**
- * Only chaos runs take all cases. Other runs take those that differ from a local host: a worker dies while its script
- * runs.
+ * The long suites take only the cases that differ from those of a local host, because a worker dies while its script
+ * runs on the host.
  */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 

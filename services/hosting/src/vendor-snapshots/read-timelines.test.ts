@@ -2,7 +2,7 @@ import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { VendorListing } from '../providers/vendor-timeline.types';
 import { viewVendorSurface } from './read-timelines';
 
-/** A listing without a running job. Drydock's job has ended, or its request has not reached the vendor yet. */
+/** A listing without a running job: the job has ended, or Drydock's request has not reached the vendor yet. */
 const idle: VendorListing = {
   isAvailable: true,
   isPermitted: true,

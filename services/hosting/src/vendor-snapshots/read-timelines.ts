@@ -49,9 +49,9 @@ export function viewVendorSurface(
 }
 
 /**
- * Adds Drydock's own work to the flags of the vendor. The vendor knows no workflows, and its job ends before the
- * workflow that sent it. While a workflow is unfinished no snapshot may be taken. The site is also `in_progress`,
- * unless the workflow waits for staff.
+ * Adds Drydock's own work to the flags of the vendor. The vendor knows no workflows, and a job of the vendor ends
+ * before the workflow that requested it. While a workflow is unfinished no snapshot may be taken. The site is also
+ * `in_progress`, unless the workflow waits for staff.
  */
 export function amendByWork(
   surface: VendorSnapshotSurface,
@@ -91,8 +91,8 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * How long a request may read the listing: `before` it is accepted, and `after` the vendor has accepted, for the
- * answer. Between the two it waits for `startDecidedMs`. The sum of the three is less than `answerWithinMs` of
+ * How long a request may read the listing: `before` Drydock accepts the request, and `after` the wait for the vendor,
+ * for the answer. That wait takes up to `startDecidedMs`. The sum of the three is less than `answerWithinMs` of
  * packages/service.
  */
 export const lookMs = { before: 4_000, after: 2_500 };

@@ -45,19 +45,19 @@ import {
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 /**
- * The request to the vendor as it was accepted, before a worker sends it. Plain JSON, because it is stored to survive a
- * crash of this process.
+ * The request to the vendor as Drydock accepted it, before a worker sends it. The fields are stored to survive a crash
+ * of the process, so they must be plain JSON.
  */
 interface AcceptedOrder {
   workflowId: string;
-  /** The surface at that moment. The answer shows it if the listing cannot be read again. */
+  /** The surface when Drydock accepted the request. The answer shows it if the listing cannot be read again. */
   surface: VendorSnapshotSurface;
 }
 
 /**
  * Waits, outside any transaction, until the vendor has answered. Resolves with 202 if the vendor has accepted, or if
- * the request was sent but its answer is missing. Throws the refusal of the vendor, or 503 if the request will never be
- * sent.
+ * the request was sent but the vendor's answer is still missing. Throws the refusal of the vendor. Throws 503 if the
+ * request will never be sent, or if the vendor has not accepted it.
  */
 async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
   const { database, listener } = context;
@@ -98,7 +98,7 @@ interface OrderToAccept {
   more: object;
 }
 
-/** Accepts a request to the vendor, which a worker sends. The audit entry is written only when the vendor accepts. */
+/** Accepts a request that a worker then sends to the vendor. The step `send` writes the audit entry. */
 async function acceptOrder(
   context: HandlerContext,
   tx: Tx,
@@ -219,8 +219,8 @@ function findingsOf({ takenAt }: VendorPoint, { scope }: VendorWish): Finding[] 
 }
 
 /**
- * Compares the named point with the live listing and accepts the restore. Answers when the vendor has accepted or
- * refused it.
+ * Compares the named point with the live listing and accepts the restore. Then waits for the vendor as {@link
+ * awaitAcceptance} describes.
  */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({

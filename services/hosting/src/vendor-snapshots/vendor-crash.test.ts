@@ -53,8 +53,8 @@ describe('every step of an order to the vendor survives its crash', () => {
   const look = (run: Run) => lookAtRun(world, run);
   const ledger = async () => providerEntries(await world.vendor.ledger());
   /**
-   * How many requests the vendor has carried out: at most one. Checks that there is an audit entry exactly if `send`
-   * has succeeded.
+   * Resolves with the number of requests that the vendor has carried out, at most one. Throws unless there is one audit
+   * entry exactly if the step `send` has succeeded.
    */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;

@@ -1,5 +1,5 @@
 /**
- * Causes faults of the vendor, each for a request of its own. Some faults last as long as a request waits.
+ * Makes the vendor fail during requests. Some faults last as long as a request waits.
  *
  * @tier long
  * @processes
@@ -104,7 +104,7 @@ it('a worker that takes over does not send again what its predecessor had sent, 
   worker = world.spawnWorker();
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'vendor_not_accepted' });
   expect([await orders(), await donesOf(world, packageId), await audited(siteId)]).toEqual([1, [], 0]);
-  // A busy machine may start the next worker only after the request has stopped waiting, which then says 202.
+  // On a busy machine the request may stop waiting before the next worker has started. Then its answer is 202.
   expect([202, 503]).toContain((await answering).status);
 });
 
@@ -167,7 +167,7 @@ it.each([
     await world.vendor.fault({ path: 'timelineBackup$', times: 9, answer: { kind: 'silence' } });
     const answered = await restore(world, siteId, { scope: 'web', timestamp });
     expect(answered.status).toBe(status);
-    // An attempt to read the listing takes 4 s at most, so few attempts mean a short wait.
+    // A read of the listing takes 4 s at most, so the number of reads tells how long the request waited.
     expect((await listingsAsked(packageId)) - before).toBeLessThanOrEqual(asked);
     await world.vendor.clearFaults();
     if (status === 202) await atRest(world, siteId);
@@ -210,8 +210,8 @@ it('fails the workflow, without staff, when the vendor’s job fails', async () 
 it('accepts exactly one of five restores at once', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
-  // The clock of the vendor stands still, so that the job lasts until all requests are answered. After its end the
-  // vendor would take another one.
+  // The clock of the vendor stands still, so that the job lasts until all requests are answered. After the end of the
+  // job another restore would be allowed.
   await world.vendor.setClock({ scale: 0 });
   const answers = await Promise.all(
     Array.from({ length: 5 }, () => restore(world, siteId, { scope: 'web', timestamp })),
@@ -255,7 +255,7 @@ it('without a worker nothing is started: 503, and what was accepted is cancelled
   expect([answered.status, answered.json]).toMatchObject([503, { dependency: 'hosting-worker' }]);
   worker = world.spawnWorker();
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'start_by_passed' });
-  // The next order is answered with 503 as well, and not carried out, while the worker is not ready.
+  // While the worker is not ready, further requests are answered with 503 too, and are not carried out.
   await until(async () => (await restoreWeb(siteId)).status === 202, { timeoutMs: 120_000, what: 'the worker' });
   await atRest(world, siteId);
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);
@@ -288,7 +288,7 @@ it.each(['at once', 'when it is too late to send'] as const)(
     writeFileSync(path.join(faults, 'vendor_restore.send.before@kill'), '');
     const dying = world.spawnWorker({ DRYDOCK_FAULTS: faults });
     const killed = once(dying, 'exit');
-    // An order that is accepted before the worker is ready may be cancelled, and is then made again.
+    // A request that is accepted before the worker is ready may be cancelled. Then it is made again.
     let asked: Promise<unknown>;
     do {
       asked = restoreWeb(siteId);

@@ -40,7 +40,7 @@ type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 export interface OrderPlan {
   /** The name for a mailbox beside the original, without `temp-`. */
   name: string;
-  /** The jobs that the timeline had before the request. Any other job may have come of it. */
+  /** The jobs that the timeline had before the request. Any other job may have come of the request. */
   jobsBefore: string[];
   /** The two flags are true only for a sandbox site whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
@@ -83,10 +83,11 @@ export interface OrderToSend {
 type Step = StepContext<OrderInput, unknown>;
 
 /**
- * Sends the request once in the life of its workflow, and resolves with the job that has come of it.
+ * Sends the request, and resolves with the job that has come of it. Sends the request again only if the vendor has
+ * certainly begun nothing.
  * The vendor takes no idempotency key, so a note is committed before the request is sent. An attempt that finds the
- * note sends nothing, but looks for the job. Without a note the vendor is asked for the job too, because the note is
- * lost if Drydock's database was put back from a backup.
+ * note sends nothing, but looks for the job. An attempt that finds no note looks for a job too, before it sends: the
+ * note is lost if Drydock's database was put back from a backup.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
   const note = await context.database.transaction((tx) =>
@@ -106,8 +107,8 @@ export async function sendOrder(context: WorkContext, step: Step, order: OrderTo
 }
 
 /**
- * Looks for the job of an earlier attempt. If the vendor does not answer, the step goes on, because there is rarely
- * such a job.
+ * Looks for the job of an earlier attempt. If the vendor does not answer, the step goes on as if there were none,
+ * because such a job is rare.
  */
 async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Promise<VendorJob | undefined> {
   try {
@@ -120,8 +121,8 @@ async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Prom
 }
 
 /**
- * Handles an error of the vendor's answer. Returns if the vendor may have accepted the request. Throws if it has
- * certainly not.
+ * Handles an error after the request was sent. Returns if the vendor may have accepted the request. Throws if the
+ * vendor has certainly not accepted it.
  */
 async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {
   if (!(error instanceof VendorError) || error.fault === 'unknown') {
@@ -138,8 +139,8 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
 }
 
 /**
- * Reads the jobs until that of the request appears. If it never does, the vendor has not accepted the request. If the
- * vendor does not answer, another attempt of the step looks again.
+ * Reads the jobs until the job of the request appears. If it does not appear within `vendorWatchMs`, the vendor has not
+ * accepted the request. If the last read failed, another attempt of the step looks again.
  */
 async function watchForJob(
   { vendorWatchMs, vendorPollMs }: WorkContext,

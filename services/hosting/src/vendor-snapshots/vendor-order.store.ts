@@ -1,15 +1,15 @@
 import type { Reader, Tx } from '../context/database.store';
 
 /**
- * `fresh`: this call has made the note. `sent`: an earlier attempt had made it. `late`: the request must not be sent
- * any more.
+ * `fresh`: this call has made the note. `sent`: an earlier attempt has made the note. `late`: there is no note, and the
+ * request must not be sent any more.
  */
 export type OrderNote = 'fresh' | 'sent' | 'late';
 
 /**
  * Notes that the request of the workflow is about to be sent. Makes no note if Postgres' clock is past `sendBy`, or if
- * the API has stopped waiting and withdrawn the request. A note and a withdrawal are the same row, so only one of them
- * succeeds.
+ * the API has stopped waiting and withdrawn the request. A note and a withdrawal are a row with the same key, so only
+ * one of them succeeds.
  */
 export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Promise<OrderNote> {
   const noted = await tx.$executeRaw`

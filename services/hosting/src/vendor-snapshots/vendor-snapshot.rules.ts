@@ -7,7 +7,7 @@ export interface VendorWish {
   /** '' if none was named. */
   itemId: string;
   handle: string;
-  /** Whether a mailbox beside the original is made. */
+  /** Whether the restore makes a mailbox beside the original. */
   isBeside: boolean;
 }
 
@@ -28,8 +28,8 @@ export const findItem = (
 ): VendorItem | undefined => itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
 
 /**
- * The name of the mailbox, or a variant for which there is no mailbox `temp-…` yet, so that nobody's mail is
- * overwritten.
+ * The name for a mailbox beside the original, without `temp-`: the original's name, with a number in front of it if the
+ * mailbox `temp-…` exists already. So nobody's mail is overwritten.
  */
 export function nameBeside({ mailboxes }: VendorListing, itemId: string): string {
   const own = mailboxes.find(({ id }) => id === itemId)?.name ?? itemId;
@@ -77,14 +77,14 @@ export function refuseVendorSnapshot(
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // Only a database must be listed. The vendor does not list a website that has no restore point yet, but takes its
-  // first snapshot.
+  // Only a database must be in the listing. The vendor does not list a website without a restore point, but takes the
+  // first snapshot of one.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;
   return scope !== 'mailbox' && listing.canBackUp ? null : { code: 'snapshot_unavailable' };
 }
 
-/** The rule about workflows is applied first, so this job was begun outside Drydock and has no workflow to name. */
+/** Applied after the rule about workflows. So no unfinished workflow belongs to the job, and the refusal names none. */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

@@ -187,7 +187,7 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     await refusedAs({ scope: 'web', timestamp: '12345' }, 'restore_point_stale');
     await refusedAs({ scope: 'database', timestamp: shop.timestamp, item_id: 'none' }, 'restore_point_stale');
     await refusedAs({ scope: 'database', timestamp: shop.timestamp }, 'item_required');
-    // Fields that do not fit the scope are refused before the listing is looked up.
+    // Fields that do not fit the scope are refused before the point is looked for in the listing.
     await refusedAs({ scope: 'database', timestamp: '12345' }, 'item_required');
     await refusedAs({ scope: 'web', timestamp: '12345', item_id: 'x' }, 'item_not_allowed');
     await refusedAs({ scope: 'web', timestamp: web, item_id: shop.item_id }, 'item_not_allowed');

@@ -61,7 +61,7 @@ export function buildTree(directory: string, paths: readonly PathToMake[], accou
     run('xargs', ['-0', 'touch', '-c', '-h', '-d', `@${mtime}`, '--'], directory, nulTerminated(timed));
 }
 
-/** The file of the socket stays when the program has ended. */
+/** A program that makes a socket. The socket's file stays when the program has ended. */
 const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
 
 function make(at: (path: string) => Buffer, { path, type, content = '', sparse, target = '' }: PathToMake): void {

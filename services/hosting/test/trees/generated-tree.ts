@@ -72,8 +72,8 @@ const target = fc.oneof(
 );
 
 /**
- * A path below the folders made so far. `into` chooses the folder: 0.5 is the one in the middle of the list. As a share
- * the choice stays valid when fast-check shrinks the tree.
+ * A path below one of the folders made so far. `into` chooses the folder as a share of their list: 0.5 is the folder in
+ * the middle. A share stays valid when fast-check shrinks the tree, but an index would not.
  */
 interface Planted {
   into: number;

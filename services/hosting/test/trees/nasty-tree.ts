@@ -1,8 +1,8 @@
 import type { PathToMake } from './build-tree';
 
 /*
- * Paths of every kind that a file system takes. Each has broken some program that copies files. Each character of a
- * name stands for one byte.
+ * Paths of every kind that a file system takes, chosen because programs that copy files may fail on them. Each
+ * character of a name stands for one byte.
  */
 
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1');
@@ -158,7 +158,7 @@ const attributes: PathToMake[] = [
   file('attributes/caf\xe9\n', { attributes: [['user.of-nasty-name', Buffer.from('x')]] }),
 ];
 
-/** The lists name only the account of the site. Any other id may belong to another account on the next host. */
+/** These lists name only the account of the site, because any other id may mean another account on another host. */
 const accessLists: PathToMake[] = [
   file('lists/named', { mode: 0o640, accessList: 'u:{uid}:rwx,g:{gid}:r' }),
   file('lists/masked', { mode: 0o640, accessList: 'u:{uid}:rwx,m::r' }),
@@ -178,7 +178,7 @@ const folders: PathToMake[] = [
   ...Array.from({ length: 500 }, (_, at) => file(`many/${at}`, { content: '' })),
 ];
 
-/** Many backup programs leave these out. */
+/** Pipes, sockets, set-id and sticky files, and links with several names. */
 const special: PathToMake[] = [
   { path: 'special/fifo', type: 'fifo', mode: 0o622, mtime: '900000000.5' },
   hard('special/fifo-too', 'special/fifo'),

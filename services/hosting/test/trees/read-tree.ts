@@ -53,8 +53,8 @@ export function missingForTrees(): string {
 }
 
 /**
- * The longest path that a system call takes. `find` and `sha256sum` reach longer ones folder by folder; their
- * attributes and access lists are not read.
+ * Shorter paths than this fit into a system call, which takes 4,096 bytes. `find` reaches longer paths folder by
+ * folder, so they have checksums, but their attributes and access lists are not read.
  */
 const callBytesMax = 4000;
 
@@ -107,7 +107,7 @@ export function readTree(directory: string): Tree {
   )) {
     factsOf(tree, path).attributes = text;
   }
-  // Owner and group are on record already, so their rows are left out.
+  // The field `owner` already has owner and group, so their rows are left out.
   for (const [path, text] of stanzasOf(run('xargs', ['-0', 'getfacl', '-n', '-p', '--'], directory, list))) {
     const rowsOfList = text.split('\n').filter((row) => !/^# (owner|group):/.test(row));
     factsOf(tree, path).accessList = rowsOfList.join('\n');
@@ -145,7 +145,7 @@ function checksumsOf(directory: string, paths: readonly string[]): Map<string, s
   return found;
 }
 
-/** The output of getfattr or getfacl by path. They write a path with octal escapes. */
+/** The output of getfattr or getfacl by path. These programs write a path with octal escapes. */
 function* stanzasOf(text: string): Generator<[path: string, text: string]> {
   for (const stanza of text.split('\n\n')) {
     const [head = '', ...rest] = stanza.split('\n');

@@ -21,7 +21,7 @@ export interface RoundTrip {
   account: Account;
 }
 
-/** Makes, backs up, changes and restores the files of a site on its host, by the calls of a workflow. */
+/** Makes, backs up, changes and restores the files of a site, by the calls that workflows make to its host. */
 export async function throughHost(
   { driver, filesDirOf }: SiteHostRig,
   storage: BackupStorage,

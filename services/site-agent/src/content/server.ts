@@ -98,8 +98,8 @@ class ContentServer {
     const app = isApp
       ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) }
       : null;
-    // Of an application's files, only those in public/ are sent. Only the application may answer for the others, above
-    // all for its code.
+    // Only the files in public/ of an application are sent. Its other files, above all its code, are the application's
+    // to answer for.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
     if (asked.forward !== null && app !== null && resolved.kind !== 'file') {

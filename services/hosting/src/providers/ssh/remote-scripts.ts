@@ -1,8 +1,8 @@
 /**
  * The beginning of every script on the host. The text is constant: data of a site reaches a script only as "$1" and the
- * like, never as code. Secrets come by stdin and reach programs by the environment, which only the same account can
- * read, so no list of processes shows them. The first line of stdin is the password of the administrator of the
- * database. Exit codes 90 to 96 tell why a script refuses (`remoteFailure` in run-on-site.ts).
+ * like, never as code. Secrets come by stdin and reach programs by the environment. Only the same account can read the
+ * environment, so no list of processes shows a secret. The first line of stdin is the password of the database's
+ * administrator. Exit codes 90 to 96 tell why a script refuses (`remoteFailure` in run-on-site.ts).
  */
 const remotePrelude = String.raw`
 set -eu
@@ -75,9 +75,9 @@ refuse_dump() {
 `;
 
 /**
- * The scripts' functions for MariaDB or MySQL. The names of a site's databases contain the hash in the name of its
- * role. A grant reads a name as a pattern, so `_` gets a backslash. In binary mode the client executes none of its own
- * commands from its input, so a dump can run no program on the host.
+ * The scripts' functions for MariaDB or MySQL. A site's role and all its databases have the same hash in their names,
+ * by which `drop_role` finds the databases. A grant reads a name as a pattern, so `_` gets a backslash. In binary mode
+ * the client executes none of its own commands from its input, so a dump can run no program on the host.
  */
 const remoteMysql = String.raw`
 client=$(command -v mariadb || command -v mysql)
@@ -190,7 +190,7 @@ for made in "$site"/releases/*/release.json; do [ -e "$made" ] && echo "release 
 echo "free $(free_bytes)"
 cd "$site/releases/$now/files" && is_app && echo "app $(restart_seconds)" || :
 `,
-  /** $1 database, $2 site.json. The second line of stdin is the password of a new site. */
+  /** $1 database, $2 the content of site.json. The second line of stdin is the database password for a new site. */
   create: String.raw`
 IFS= read -r candidate
 claim
@@ -218,8 +218,9 @@ drop_role
 `,
   /**
    * A file that changes, disappears or cannot be read is no failure, because the site keeps serving. Devices are left
-   * out, because an ordinary account cannot make them again; they are reported in the form in which tar reports a
-   * socket. `--exclude` takes patterns, so special characters in their names are escaped.
+   * out, because an ordinary account cannot make them again. The script reports devices, and links into a release, in
+   * the form in which tar reports a socket. `--exclude` takes patterns, so special characters in the names of devices
+   * are escaped.
    */
   readFiles: String.raw`
 cd "$site/releases/$release/files"
@@ -232,13 +233,13 @@ devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' |
   xargs -0 -x sh -c 'tar "$@" . || [ $? -eq 1 ]' sh --anchored --wildcards --create \
   --format=posix --numeric-owner --sparse --xattrs --xattrs-include='user.*' --acls --ignore-failed-read --file=-
 `,
-  /** $1 database. */
+  /** $1 the database of a release without release.json. */
   readDatabase: `
 dump_database "$(database_of "$release" "$1")"
 `,
   /**
-   * $1 database, $2 bytes that must be free, $3 `all` or `files`. With `files` no database is made, because the release
-   * shares that of the current one.
+   * $1 database, $2 bytes that must be free, $3 `all` or `files`. With `files` no database is made, because the new
+   * release shares the database of the current one.
    */
   beginStage: `
 claim
@@ -250,9 +251,10 @@ discard "$site/releases/$release"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
   /**
-   * $1 `account` or `owner`; the rest of stdin is the tar. The script enters the folder while it holds the lock. A new
-   * attempt moves that folder away, so an older writer cannot write into the new one. As `owner` tar may write files
-   * whose permissions exclude their own account, but cannot set access lists that name other accounts.
+   * $1 `account` or `owner`; the rest of stdin is the tar. The script enters the release's folder while it holds the
+   * lock. A later attempt moves that folder away and makes another, so a script of an earlier attempt cannot write into
+   * it. As `owner` tar may write files whose permissions exclude their own account, but cannot set access lists that
+   * name other accounts.
    */
   writeFiles: String.raw`
 claim
@@ -265,7 +267,7 @@ if [ "$as" = owner ]; then set -- unshare --user --map-current-user --keep-caps;
   --xattrs --xattrs-include='user.*' --acls --file=-
 find . \( -type b -o -type c \) -delete
 `,
-  /** $1 database; the rest of stdin is the dump. It is loaded with the rights of the role of the site, and no more. */
+  /** $1 database; the rest of stdin is the dump, which is loaded with only the rights of the site's role. */
   writeDatabase: `
 claim
 exec 9>&-
@@ -309,7 +311,7 @@ fi
 point "$release"
 end_sessions
 `,
-  /** $1 database. */
+  /** $1 the database of a release without release.json. */
   probe: `
 ask_database "$(database_of "$release" "$1")"
 `,
@@ -333,7 +335,7 @@ mv -fT "$fresh" tmp/restart.txt || { rm -f "$fresh"; exit 94; }
 if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime' >&2; exit 1; fi
 echo "$before $now"
 `,
-  /** $1 database. It stays if another release uses it too. */
+  /** $1 the database of a release without release.json. The release's database stays if another release uses it too. */
   retire: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
@@ -347,7 +349,7 @@ discard "$site/releases/$release"
 
 export type RemoteScript = keyof typeof scripts;
 
-/** The scripts that move every byte of a site, or wait until all of them are on the disk. The others take a moment. */
+/** The scripts that move all bytes of a site, or wait until these are on disk. The other scripts take only a moment. */
 export const movingScripts: ReadonlySet<RemoteScript> = new Set([
   'readFiles',
   'readDatabase',

@@ -40,8 +40,8 @@ const lostServer = new RegExp(
 );
 
 /**
- * Errors of a dump that every attempt would meet. Others may come from a lock, a limit or a table that was just
- * dropped.
+ * Errors of a dump that every attempt would meet. Any other error may come from a lock, a limit or a table that was
+ * just dropped.
  */
 const unreadable = new RegExp(
   'query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|' +
@@ -124,9 +124,9 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 }
 
 interface Feeding {
-  /** Resolves with null once the command has taken all input, or with the error that stopped it. Never rejects. */
+  /** Resolves with null once the command has taken all input, or with the error that stopped the input. */
   done: Promise<unknown>;
-  /** The error that `input` itself has thrown. It says nothing about the host. */
+  /** The error that `input` itself has thrown, which says nothing about the host. Null if it has thrown none. */
   sourceError(): unknown;
 }
 
@@ -186,7 +186,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // The exit code tells why a command ended before it had read all its input.
+    // The exit code comes before an error of the input: it tells why a command ended before it had read all its input.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;
@@ -251,8 +251,8 @@ const word = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 const fencePattern = /^\d{1,18}$/;
 
 /**
- * In seconds. After `total` the host ends a script. After `silence` without a byte this process gives up. `silence` is
- * long where data moves, because a database builds a large index without any output.
+ * Times in seconds. After `total` the host ends a script. After `silence` without a byte this process gives up.
+ * `silence` is long where data moves, because a database builds a large index without any output.
  */
 const limits = { short: { total: 60, silence: 75 }, moving: { total: 7 * 3_600, silence: 1_800 } } as const;
 
@@ -265,12 +265,12 @@ function requireWord(value: string, what: string): string {
 const hashOf = (...parts: readonly string[]): string =>
   createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
 
-/** The role of the site. It may connect only to the databases of the site. */
+/** The site's role in the database server of the host. */
 export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
 
 /**
- * The database of a release that is staged with files and data. A release that is staged with files alone shares the
- * database of the current one, so release.json tells which database a release really has.
+ * The name of the database that is made for a release. A release that is staged with files alone has the database of
+ * another release, so release.json tells which database a release really has.
  */
 export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string =>
   `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;

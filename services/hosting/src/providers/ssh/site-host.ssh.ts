@@ -102,8 +102,8 @@ async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Fen
 }
 
 /**
- * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. Every change is made by a
- * script on the machine, which first takes the lock of the site and checks the fence. The web server of the machine
+ * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. Scripts on the machine make
+ * every change; each of them first takes the lock of the site and checks the fence. The web server of the machine
  * serves `current` and obeys the flag `maintenance`.
  */
 export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
@@ -188,7 +188,7 @@ function asSocket(channel: Duplex): Duplex {
 
 /**
  * Whether an answer with this status comes from the application. Passenger lets only processes answer that were started
- * after the last touch of the restart file, so its mtime is their generation.
+ * after the last touch of the restart file, so the file's mtime serves as their generation.
  */
 const startedWithin = (status: number): boolean => status >= 100 && status < 500;
 

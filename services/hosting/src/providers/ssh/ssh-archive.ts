@@ -56,8 +56,8 @@ export function skippedIn(line: string): SkippedPath | null {
 }
 
 /**
- * Here GNU tar names the failed call first and the file last: `tar: acl_set_file_at: Cannot set POSIX ACLs for file
- * './a': Operation not permitted`.
+ * For some failures GNU tar names the call first and the file last: `tar: acl_set_file_at: Cannot set POSIX ACLs for
+ * file './a': Operation not permitted`.
  */
 const lostOfFile = /^tar: \w+: (?:Warning: )?Cannot (?:set|drop) .+? for file '(?:\.\/)?(.+)': [^']+$/;
 const lostOfPath = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot (?:set|lset|fset|acl_)/;
@@ -74,7 +74,7 @@ async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGen
 
 /**
  * Packs the tar of the files and then the dump of the database straight from the host into one archive. Neither the
- * host nor this process stores them.
+ * host nor this process keeps the tar or the dump on disk.
  */
 export async function packOverSsh(
   tools: SshArchiveTools,
@@ -108,7 +108,7 @@ export async function packOverSsh(
   return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped: skipped.result };
 }
 
-/** Checks every byte of the chain. Resolves with the raw bytes of its newest archive. @throws ArchiveError */
+/** Checks every byte of the chain. Resolves with the `raw_bytes` of the newest archive. @throws ArchiveError */
 async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: AbortSignal): Promise<number> {
   const options = { contents: true, signal };
   const [only] = chain;

@@ -83,8 +83,8 @@ interface Line {
 }
 
 /**
- * The connections to one host. A call opens one if none has a free channel. A lost connection is forgotten, so the next
- * call opens a new one.
+ * The connections to one host. A call opens another connection if none has a free channel. A lost connection is
+ * forgotten and replaced when a call needs it.
  */
 export class SshConnection {
   readonly #address: Address;
@@ -138,7 +138,7 @@ export class SshConnection {
     return line;
   }
 
-  /** One idle connection stays open for the next call. Others are closed. */
+  /** Closes an idle connection, unless it is the only one, which stays open for the next call. */
   #leave(line: Line): void {
     line.channels -= 1;
     if (line.channels > 0 || this.#lines.size <= 1) return;

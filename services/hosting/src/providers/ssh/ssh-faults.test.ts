@@ -1,5 +1,5 @@
 /**
- * Runs a host over ssh behind a bad network. As root also with a full disk.
+ * Runs a host over ssh behind a bad network and, if the test runs as root, with a full disk.
  *
  * @tier long
  * @processes
@@ -59,7 +59,7 @@ onHost('a host over ssh behind a bad network', () => {
     ['upstream', 250],
   ] as const;
 
-  /** Makes a call that loses its connection at each of these places, and then once more. */
+  /** Makes the call once for each of `cuts`, where it loses its connection, and then once without a loss. */
   async function afterLosses<T>(call: () => Promise<T>): Promise<T> {
     for (const [side, bytes] of cuts) {
       await driver.describe(newSiteRef());
@@ -105,7 +105,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(stopped).rejects.toMatchObject({ name: 'TimeoutError' });
     proxy.reset();
     proxy.faults.isBlackhole = false;
-    // The old connection may be found dead only later, so calls are repeated until one succeeds.
+    // The driver may notice only later that the old connection is dead, so calls are repeated until one succeeds.
     await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
   });
 
