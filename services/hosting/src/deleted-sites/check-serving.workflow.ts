@@ -10,7 +10,7 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 const checksMax = 40;
 const checksAtOnce = 8;
 /**
- * A check that takes longer counts as no answer. A page may take 15 s. Calls to a host over ssh wait for longer, so that
+ * A check that takes longer counts as no answer. A page may take 15 s. Calls to a host over ssh wait for longer, so
  * the sites of a silent host would keep the step from ending in time.
  */
 const checkMs = 20_000;
