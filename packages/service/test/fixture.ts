@@ -105,7 +105,7 @@ const watchThing = endpoint({
 
 /** Functions by which a test controls the handlers. */
 export interface Levers {
-  /** Awaited inside `execute`, before its effect. */
+  /** Awaited in `execute` of makeThing and renameThing, before the effect. */
   hold: () => Promise<void>;
   outcome: () => Promise<'done' | 'unknown' | 'refused'>;
   committed: string[];

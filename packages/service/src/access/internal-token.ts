@@ -11,8 +11,8 @@ export const systemNowMs = (): number => Date.now();
 
 export const tokenLifetimeSeconds = 30;
 /**
- * How far the clocks of two machines may differ. A token is refused if it was signed further in the future than this.
- * It is accepted until this long after its end.
+ * How far the clocks of two machines may differ. A token is refused if it was signed further in the future than this. A
+ * token is accepted until this long after its end.
  */
 const clockToleranceSeconds = 5;
 /** The longest token that is decoded. A token has about 700 bytes. */
@@ -138,8 +138,8 @@ export function signRequestToken(
 }
 
 /**
- * A token for a call between two processes of Drydock. The gateway signs one to verify a key, a service to deliver its
- * audit entries, and the client of an agent for each call.
+ * A token for a call between two processes of Drydock. The gateway signs one to verify a key, a service or worker to
+ * deliver an outbox, and the client of an agent for each call.
  */
 export function signInternalToken(
   key: KeyObject,
@@ -159,8 +159,8 @@ export class TokenRefusal extends Error {
 }
 
 /**
- * Makes the memory of used tokens. It must be made when the process starts, because it refuses tokens that were signed
- * more than 5 s before it was made.
+ * Makes the memory of used tokens, which must happen when the process starts. A memory that is made later refuses valid
+ * tokens: those that were signed more than 5 s before it was made.
  */
 export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
   createReplayMemory({

@@ -66,8 +66,8 @@ export function authenticateRequest(
 }
 
 /**
- * Authenticates a process of Drydock on an internal path. Returns the name of the process. The key that has signed the
- * token shows which process it is.
+ * Authenticates a call from a process of Drydock to an internal path. Returns the name of the process, which is the
+ * issuer whose key has signed the token.
  */
 export function authenticateInternal(
   exchange: Exchange,
@@ -146,7 +146,7 @@ type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
  * Makes the handler of one route. The handler checks in the order of the specification: token, permission, syntax
- * (Idempotency-Key, query and body, then ids). Then it runs the effect. Everything that does not depend on a request is
+ * (Idempotency-Key, query and body, then ids). Then it runs the route. Everything that does not depend on a request is
  * built once.
  */
 export function createHandler<Tx>(

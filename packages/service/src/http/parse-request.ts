@@ -127,7 +127,7 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
       given[name] = value;
     }
   }
-  // `given` has no prototype, and the schema gets an ordinary object.
+  // `given` has no prototype, so that `in` finds only names that were sent. The schema gets an ordinary object.
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;

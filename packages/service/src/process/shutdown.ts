@@ -76,8 +76,8 @@ async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<voi
  * that matters is in Postgres.
  */
 export function closeOnSignal(lifetime: Lifetime, log: Log): void {
-  // The limit of close-with-grace exceeds that of the lifetime, so it only matters if the lifetime fails to end.
-  // `beforeExit` is skipped, because it is no reason to close.
+  // The limit of close-with-grace exceeds that of the lifetime. It only matters if the lifetime or telemetry fails to
+  // end. `beforeExit` is skipped, because it is no reason to close.
   closeWithGrace({ delay: lifetime.limitMs + 3_000, logger: false, skip: ['beforeExit'] }, async ({ err, signal }) => {
     if (err !== undefined) {
       log.fatal({ err }, 'crash');

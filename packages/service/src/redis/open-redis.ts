@@ -24,7 +24,7 @@ type RedisAddress = Access &
 /**
  * Parses `redis://[user:password@]host[:port][/db]`, `redis+cluster://[user:password@]host:port[?node=host:port&…]` or
  * `redis+sentinel://[user:password@]host:port/master[/db][?node=host:port&…][&sentinelPassword=…]`. `rediss` stands for
- * TLS. @throws TypeError, which names the mistake and never the password
+ * TLS. @throws TypeError whose message does not contain the password
  */
 export function parseRedisUrl(text: string): RedisAddress {
   const url = new URL(text);

@@ -45,7 +45,7 @@ function describe(call: Call): string {
   return text.replace(`${file}:${line}:${column}`, `${source}:${entry.originalLine + 1}:${entry.originalColumn + 1}`);
 }
 
-// Makes stacks name TypeScript files and lines. Node's `--enable-source-maps` also does, but it keeps the map of each
-// loaded module, even of libraries, which takes 10 MB in each process. Here a map is read only when a stack is read.
+// Makes stacks name TypeScript files and lines. Node's `--enable-source-maps` does the same, but it keeps the map of
+// each loaded module, even of libraries, and needs 10 MB in each process. Here a map is read only when a stack is read.
 Error.prepareStackTrace = (error, calls) =>
   [String(error), ...calls.map((call) => `    at ${describe(call)}`)].join('\n');

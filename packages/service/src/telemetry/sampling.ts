@@ -102,8 +102,9 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
 }
 
 /**
- * Whether a span is a delivery of events or audit entries. A delivery is started by the clock and carries many entries.
- * The requests that caused the entries have traces of their own.
+ * Whether a span is a call to an internal path. Without a trace, such a call is a delivery of events or audit entries.
+ * A delivery is started by the clock and carries many entries. The requests that caused the entries have traces of
+ * their own.
  */
 const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean =>
   String(path ?? target).startsWith('/internal/');

@@ -97,7 +97,7 @@ export class Endpoint {
   /**
    * Ends the sessions that have not logged in. It is called while the endpoint holds. A cutover cannot end these
    * sessions on the server, because the server does not list them. Without this call the server would wait for them
-   * before it closes to customers.
+   * before it closes to customers. A client that no server has answered stays connected and waits for the next server.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);

@@ -152,7 +152,7 @@ export interface Engine {
   isReadOnly(adminUrl: string, owner: Owner): Promise<boolean>;
   /**
    * Switches a limit for the customer's new sessions on or off. With the limit, they cannot take more space, but can
-   * free some. Postgres has no such right: its sessions are read-only by default, and may ask to write.
+   * free some. Postgres cannot enforce that: its sessions are read-only by default, and may ask to write.
    */
   keepReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void>;
   /** The ports of the sessions that have logged in. */

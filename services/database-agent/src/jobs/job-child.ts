@@ -10,10 +10,7 @@ import {
   spawnInBox,
 } from '@drydock/process';
 
-/**
- * The account under which job programs run if the agent is root. A job program needs nothing of this machine but the
- * network and its input.
- */
+/** The account under which job programs run if the agent is root. */
 const jobAccount = 299_999;
 
 export type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;

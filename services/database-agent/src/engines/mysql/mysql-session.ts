@@ -140,7 +140,7 @@ export async function keepMysqlReadOnly(adminUrl: string, owner: Owner, isOn: bo
   await withMysql(adminUrl, async (server) => {
     await server.run(isOn ? revoke : grantAll(owner));
     await server.run(`set global event_scheduler = ${isOn ? 'off' : 'on'}`);
-    // A running event is a session of the customer's too. No endpoint knows it.
+    // A running event is a session of the customer's too. The endpoint does not know it and cannot end it.
     if (isOn) await endSessions(server, await server.read(idSchema, sessionsSql(owner.username)));
   });
 }
