@@ -62,7 +62,7 @@ export interface OutboxDelivery {
    * after a failed delivery is not shortened. Several calls within a short time cause one read.
    */
   ring(): void;
-  /** Waits for the running batch. Another or a later process delivers the remaining rows. */
+  /** Waits for the running batch. The remaining rows are delivered by another process, or after the next start. */
   stop(): Promise<void>;
 }
 

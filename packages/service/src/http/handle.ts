@@ -100,8 +100,8 @@ export function authenticateInternal(
 const nothing = (): void => undefined;
 
 /**
- * Compares a handler's replies and refusals with the endpoint's contract. A difference is thrown as an error, which
- * becomes a 500, so that tests find it. Does nothing unless `enabled`.
+ * Compares a handler's replies and refusals with the endpoint's contract. A difference is thrown and becomes a 500, so
+ * that tests find it. Does nothing unless `enabled`.
  */
 function replyChecks(
   endpoint: EndpointDefinition,

@@ -75,10 +75,7 @@ export interface Mounted {
 const isBelow = (path: string, url = ''): boolean =>
   url === path || url.startsWith(`${path}/`) || url.startsWith(`${path}?`);
 
-/**
- * The server of `/healthz` and `/readyz` for a worker. A worker has no other HTTP server, because it answers no
- * customers.
- */
+/** The server of `/healthz` and `/readyz` for a process that answers no customers, such as a worker. */
 export function createHealthServer(options: {
   log: Log;
   ready: ReadyChecks;

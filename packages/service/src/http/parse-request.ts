@@ -71,7 +71,8 @@ const noQuery = z.strictObject({});
 /** The id that no record has. It is a UUIDv7 of the first possible millisecond. */
 export const nobodysId = '00000000-0000-7000-8000-000000000000';
 /**
- * Makes a schema refuse unknown fields, unless it has a rule for them. A misspelt option must not be silently ignored.
+ * Makes a schema refuse unknown fields, unless the schema has a rule for them. A misspelt option must not be silently
+ * ignored.
  */
 const strictly = (schema: z.ZodObject): z.ZodObject => (schema.def.catchall === undefined ? schema.strict() : schema);
 

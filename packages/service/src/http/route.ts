@@ -86,10 +86,10 @@ export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
 }
 
 /**
- * The handlers of an effect whose answer is known only later. `execute` commits the accepted work (plain JSON).
- * `awaitOutcome` waits for its outcome outside any transaction. After a crash between the two, a repeat with the same
- * Idempotency-Key continues with `awaitOutcome`. If `awaitOutcome` throws {@link outcomeUnknown}, a repeat continues in
- * the same way.
+ * The handlers of an effect whose answer is known only later. `execute` returns the accepted work as plain JSON, and
+ * its transaction is committed. `awaitOutcome` then waits for the outcome of that work, outside any transaction. After
+ * a crash between the two, a repeat with the same Idempotency-Key continues with `awaitOutcome`. If `awaitOutcome`
+ * throws {@link outcomeUnknown}, a repeat continues in the same way.
  */
 export interface AwaitHandlers<E extends EndpointDefinition, Tx, World, Accepted> {
   preload?(request: HandlerRequest<E>): Promise<World>;

@@ -32,7 +32,7 @@ function readMap(file: string): SourceMap | null {
   return map;
 }
 
-/** A call of V8's stack. It has a `toString` of its own, which the types omit. */
+/** A frame of a stack. V8 gives it a `toString` of its own, which the types omit. */
 type Call = NodeJS.CallSite & { toString(): string };
 
 function describe(call: Call): string {

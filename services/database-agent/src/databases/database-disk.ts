@@ -21,9 +21,10 @@ export interface DatabaseDiskOptions {
 }
 
 /**
- * Holds a database to the storage of its size. Above the limit, its customer cannot take more space but can free some.
- * A database that exceeds the limit by more than a fifth gets no sessions. The limit is for the data. During an upgrade
- * the log of changes has the same limit, because it grows with all that the customer writes until the switch.
+ * Holds a database to the storage of its size. Above the limit, its customer can free space but take no more, as far as
+ * the engine can enforce that. A database that exceeds the limit by more than a fifth gets no sessions. The limit is
+ * for the data. During an upgrade the log of changes has the same limit, because it grows with all that the customer
+ * writes until the switch.
  */
 export class DatabaseDisk {
   private readonly options: DatabaseDiskOptions;

@@ -62,11 +62,13 @@ export interface SnapshotSession {
   close(): Promise<void>;
 }
 
-/** A cutover whose sessions are already open, so that customers wait only from `seal` on. */
+/**
+ * A cutover whose sessions are already open, so that opening them adds nothing to the time in which nobody can write.
+ */
 export interface Cutover {
   /** Reads the statements that let customers in again, on the old instance or on the target. */
   readOpening(): Promise<string[]>;
-  /** Locks customers out of the old instance. Nobody writes there once this has resolved. */
+  /** Locks customers out of the old instance. No customer can write there once this has resolved. */
   seal(): Promise<void>;
   /** Waits until the target has every change of the old instance. Throws `not_caught_up`. */
   bringLevel(lap: (part: string) => void): Promise<void>;

@@ -34,8 +34,8 @@ export const runJob = <Result>(
   });
 
 /**
- * Starts the program in a box. Of Drydock's files the box shows only the packages and services, and the folders in
- * `mounts`. On a machine without boxes, the program starts without one.
+ * Starts the program in a box. Of Drydock's files the box shows only the packages and services with their dependencies,
+ * and the folders in `mounts`. On a machine without boxes, the program starts without one.
  */
 async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
   const isolation = await detectIsolation();
