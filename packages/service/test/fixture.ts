@@ -103,7 +103,7 @@ const watchThing = endpoint({
   problems: [],
 });
 
-/** Functions by which a test controls the handlers, and counts of what the handlers did. */
+/** Functions by which a test controls the handlers, and records of what the handlers did. */
 export interface Levers {
   /** Awaited in `execute` of makeThing and renameThing, before the effect. */
   hold: () => Promise<void>;

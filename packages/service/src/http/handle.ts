@@ -219,7 +219,6 @@ export function createHandler<Tx>(
   };
 }
 
-/** Makes the handler of an internal path: it checks the token and the body, and then calls the route's handler. */
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);

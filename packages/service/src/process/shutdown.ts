@@ -71,9 +71,9 @@ async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<voi
 }
 
 /**
- * Ends the process in order on SIGTERM or SIGINT, with exit code 0, within the lifetime's limit. An uncaught exception
- * or unhandled rejection is logged, and the process exits with 1 at once. Its state is unknown then, and everything
- * that matters is in Postgres.
+ * Ends the process in order on a signal such as SIGTERM or SIGINT: closes the lifetime, sends the remaining spans, and
+ * exits with 0. An uncaught exception or unhandled rejection is logged, and the process exits with 1 at once. Its state
+ * is unknown then, and everything that matters is in Postgres.
  */
 export function closeOnSignal(lifetime: Lifetime, log: Log): void {
   // The limit of close-with-grace exceeds that of the lifetime. It only matters if the lifetime or telemetry fails to

@@ -84,8 +84,8 @@ type RedisBehaviour = Pick<
 const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
 
 /**
- * How long ioredis waits for a socket to end, in milliseconds. ioredis always waits for the whole time, even if the
- * socket has ended before, and keeps the process alive meanwhile.
+ * How long ioredis waits for a socket to close before it destroys the socket, in milliseconds. If the socket has closed
+ * already when the client disconnects, ioredis waits for the whole time and keeps the process alive meanwhile.
  */
 const disconnectTimeoutMs = 200;
 

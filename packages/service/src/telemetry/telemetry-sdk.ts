@@ -60,9 +60,7 @@ const isProbe = (url: string | undefined): boolean => url === '/healthz' || url 
 const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 
-/**
- * Names a span by its path, because the instrumentation knows only the method.
- */
+/** Names a span by its path, because the instrumentation knows only the method. */
 function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
   const name = nameOfCall(method ?? '', path ?? '');
   if (name !== undefined) span.updateName(name);

@@ -1,6 +1,6 @@
 /**
- * Fills databases beyond the disk space of their size, 300 MB here. The agent checks the disk of a database some seconds
- * after the last check, so the tests wait.
+ * Fills databases beyond the disk space of their size, 300 MB here. The agent checks the disk of a database only every
+ * few seconds, so the tests wait.
  *
  * @tier long
  * @processes

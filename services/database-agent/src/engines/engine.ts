@@ -6,7 +6,6 @@ import type { JobWork, Running } from '../jobs/job-child';
 import type { DatabaseRecord, UpgradeRecord } from '../on-disk/database-folder';
 import type { TlsMaterial } from '../on-disk/tls-authority';
 
-/** A running server of an instance. */
 export interface InstanceServer extends RunningServer {
   proof: ProcessProof;
   /** The folder that contains everything the server writes. */

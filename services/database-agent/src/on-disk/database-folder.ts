@@ -29,7 +29,7 @@ const recordSchema = z.object({
   is_ready: z.boolean(),
   serving: z.string(),
   instances: z.array(instanceSchema),
-  /** The old instances of earlier upgrades and restores. They are kept until the last old instance is retired. */
+  /** The old instances of earlier upgrades and restores. They are removed with the last old instance, or before. */
   kept: z.array(z.object({ upgrade_id: z.string(), instance_id: z.string() })),
   /**
    * Upgrades and restores that have switched the database, newest last. The agent carries none of them out again, even
