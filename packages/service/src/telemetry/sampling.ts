@@ -13,7 +13,7 @@ import { routineAttribute, streamAttribute } from './spans';
 
 // Decides which traces are sent. The process in which a trace begins decides for all processes, and `traceparent` tells
 // the other processes.
-// - Every write and every workflow is sent.
+// - Every write of a customer is sent, and every workflow that is not routine.
 // - A share of the reads, and of the routine work that the clock starts, is sent.
 // - The gateway decides about customers' reads (`request-traces.ts`). If a read that is not sent fails or is slow,
 //   gateway and service each send one span of it.

@@ -69,8 +69,8 @@ const stageSetupSchema = z.strictObject({
   stage: upgradeStageSchema,
   move: moveSchema,
   /**
-   * The exported snapshot of the transaction that has been open in the new database since the cutover. Null before the
-   * cutover, or if the snapshot was lost.
+   * The exported snapshot of the transaction that has been open in the new database since the cutover. Only `compare`
+   * uses it. Null for every other stage, or if the snapshot was lost.
    */
   snapshot_id: z.string().nullable(),
 });
