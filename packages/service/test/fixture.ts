@@ -103,9 +103,9 @@ const watchThing = endpoint({
   problems: [],
 });
 
-/** Functions by which a test controls the handlers. */
+/** Functions by which a test controls the handlers, and records of what the handlers did. */
 export interface Levers {
-  /** Awaited inside `execute`, before its effect. */
+  /** Awaited in `execute` of makeThing and renameThing, before the effect. */
   hold: () => Promise<void>;
   outcome: () => Promise<'done' | 'unknown' | 'refused'>;
   committed: string[];

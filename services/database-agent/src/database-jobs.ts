@@ -46,7 +46,8 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // The stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // A caller that asks again after the upgrade has finished has lost the result of the comparison.
+        // A caller that asks again has lost the result. Once the upgrade has finished, the old instance is stopped and
+        // the comparison cannot be repeated.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
@@ -116,8 +117,8 @@ async function dump<Result>(database: HostedDatabase, archive: DumpJob, running:
 }
 
 /**
- * The id of the instance that a restore or an upgrade has replaced. Since the switch only the agent uses it. Throws
- * `upgrade_mismatch` before the switch, and once the instance has been stopped.
+ * The id of the instance that a restore or an upgrade has replaced. Since the switch only the agent uses that instance.
+ * Throws `upgrade_mismatch` before the switch, and once the instance has been stopped. Throws `unknown_upgrade`.
  */
 function replacedBy(database: HostedDatabase, upgradeId: string): string {
   const { phase, old } = database.requireUpgrade(upgradeId);
@@ -142,7 +143,9 @@ async function loadDump<Result>(
   return runJob(jobs.program, await jobs.load(await movingOf(database, spec.upgrade_id, fence), spec), running);
 }
 
-/** Loads an archive into a scratch instance, and removes the instance in any case. */
+/**
+ * Loads an archive, or only its schema for `try_dump`, into a scratch instance. The instance is removed in any case.
+ */
 async function verifyDump<Result>(
   databases: HostedDatabases,
   {
@@ -171,8 +174,8 @@ async function verifyDump<Result>(
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
 /**
- * Runs the prechecks of an upgrade on the instance as it is now. With a trial, it also makes the schema in an empty
- * instance of the new major, which it then removes.
+ * Runs the prechecks of an upgrade on the serving instance. With a trial, it also makes the schema in an empty instance
+ * of the new major, and removes that instance afterwards.
  */
 export function precheck(
   databases: HostedDatabases,

@@ -47,7 +47,10 @@ export interface TestHost {
   folder: HostFolder;
 }
 
-/** Starts the real process from the build output. Resolves when every database is served. */
+/**
+ * Starts the real process from the build output. Resolves once its control port answers, which is after its databases
+ * were opened.
+ */
 export async function spawnHost(folder: HostFolder): Promise<TestHost> {
   const env = {
     ...process.env,
@@ -113,7 +116,7 @@ export const customer = (
   ...change,
 });
 
-/** The SQL state with which the work is refused, or `done`. */
+/** The code of the error with which the work is refused, such as an SQLSTATE, or `done`. */
 export const codeOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => 'done',

@@ -27,7 +27,6 @@ export async function askCustomer(database: DatabaseDescription, ...statements: 
   }
 }
 
-/** Kills the server of an instance with -9. */
 export function killMariadb(host: TestHost, databaseId: string, version: string, which?: 'old' | 'target'): void {
   const { home } = settleHome(instanceFolder(host, databaseId, which));
   const pids = listProcessesIn(path.join(home, `mariadb-${version}`, 'data'));

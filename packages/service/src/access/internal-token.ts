@@ -11,11 +11,11 @@ export const systemNowMs = (): number => Date.now();
 
 export const tokenLifetimeSeconds = 30;
 /**
- * How far the clocks of two machines may differ. A token is refused if it was signed further in the future than this.
- * It is accepted until this long after its end.
+ * How far the clocks of two machines may differ. A token is refused if it was signed further in the future than this. A
+ * token is accepted until this long after its end.
  */
 const clockToleranceSeconds = 5;
-/** The longest token that is decoded. A token has about 700 bytes. */
+/** The longest token that is decoded, in bytes. An ordinary token has about 700. */
 const tokenBytesMax = 8_192;
 
 /**
@@ -75,8 +75,8 @@ export interface BoundRequest {
 }
 
 /**
- * The key that a process signs with, which is made from the first secret. A process makes it once, because parsing the
- * hex costs more than a signature.
+ * Makes the key that a process signs with, from the first secret. A process makes it once, because parsing the hex
+ * costs more than a signature.
  */
 export const tokenKey = (secrets: string): KeyObject => createSecretKey(secretBytes(secretsIn(secrets)[0]));
 
@@ -113,8 +113,9 @@ function bind(
 }
 
 /**
- * Makes a compact JWT without jsonwebtoken. That library checks claims before it signs them, which costs five times the
- * signature and is not needed here. Tokens are verified by jsonwebtoken, because errors in verification are dangerous.
+ * Makes a compact JWT without jsonwebtoken. That library checks claims before it signs them. The checks cost five times
+ * as much as the signature and are not needed here. Tokens are verified by jsonwebtoken, because errors in verification
+ * are dangerous.
  */
 function sign(kind: TokenKind, key: KeyObject, claims: object): string {
   const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
@@ -138,8 +139,8 @@ export function signRequestToken(
 }
 
 /**
- * A token for a call between two processes of Drydock. The gateway signs one to verify a key, a service to deliver its
- * audit entries, and the client of an agent for each call.
+ * A token for a call between two processes of Drydock. The gateway signs one to verify a key, a service or worker to
+ * deliver an outbox, and the client of an agent for each call.
  */
 export function signInternalToken(
   key: KeyObject,
@@ -151,16 +152,15 @@ export function signInternalToken(
 }
 
 /**
- * The reason why a token was refused. A service writes it only to its log, and its caller gets the same 401 for every
- * reason.
+ * The reason why a token was refused. The reason is for the log only. The caller gets the same 401 for every reason.
  */
 export class TokenRefusal extends Error {
   override readonly name = 'TokenRefusal';
 }
 
 /**
- * Makes the memory of used tokens. It must be made when the process starts, because it refuses tokens that were signed
- * more than 5 s before it was made.
+ * Makes the memory of used tokens. Must be called when the process starts. A memory that is made later refuses valid
+ * tokens: those that were signed more than 5 s before it was made.
  */
 export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
   createReplayMemory({

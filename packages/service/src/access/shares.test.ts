@@ -1,6 +1,5 @@
 import { createShares, type Shares } from './shares';
 
-/** Takes places until one is refused. Returns the number of places taken. */
 function takeAll(shares: Shares, holders: readonly string[]): number {
   let got = 0;
   while (got <= shares.max && shares.take(holders)) got += 1;

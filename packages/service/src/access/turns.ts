@@ -3,8 +3,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
 
 /**
- * The longest that a caller waits for its turn, in milliseconds. Calls are short, so a longer wait has another cause
- * than the callers before it.
+ * The longest that a caller waits for its turn, in milliseconds. Calls are short, so a turn that comes later is the
+ * sign of a failure.
  */
 const waitMsMaxDefault = 8_000;
 

@@ -8,8 +8,8 @@
 export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
 
 /**
- * Prisma's codes for access refused, unreachable, no such database, connection lost, pool timeout, transaction timeout
- * and too many connections.
+ * Prisma's codes for an unavailable database, such as access refused, unreachable, no such database, connection lost,
+ * pool timeout, transaction timeout and too many connections.
  */
 const unavailablePrisma = new Set('P1000 P1001 P1002 P1003 P1008 P1010 P1011 P1017 P1018 P2024 P2028 P2037'.split(' '));
 /**

@@ -71,8 +71,8 @@ const sha256 = (text: string): Buffer => createHash('sha256').update(text).diges
 
 /**
  * Claims the key, or returns the stored answer of the first request. Throws 422 `idempotency_key_reused` for another
- * body or query. Waits while the first request is still running. If that request outlasts the wait, throws 409, or 503
- * if the endpoint has no 409.
+ * body or query. Waits while the first request is still running. If that request outlasts the wait, throws 409
+ * `idempotency_in_flight`, or 503 if the endpoint does not declare that code.
  */
 export async function claimOrReplay(
   sql: Sql,
@@ -199,8 +199,8 @@ function assertStillOurs(rows: readonly unknown[]): void {
 }
 
 /**
- * Stores the answer for the key. If the effect is answered at once, `sql` is in its transaction, so that neither the
- * effect nor the answer exists without the other. Throws if another attempt has claimed the key.
+ * Stores the answer for the key. Throws if another attempt has claimed the key. For an effect that is answered at once,
+ * `sql` belongs to the transaction of the effect. So the effect and the answer are committed together or not at all.
  */
 export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promise<void> {
   const rows = await sql.query(
@@ -246,7 +246,7 @@ export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
   );
 }
 
-/** Ends the lease. The next request with this key waits for the outcome of the same effect. */
+/** Ends the lease. The next request with this key waits for the outcome of the effect that the key is bound to. */
 export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
   await sql.query(
     'UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL',

@@ -58,18 +58,18 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
 export interface OutboxDelivery {
   start(): void;
   /**
-   * Reports that the outbox may have rows, so that it is read at once. Only the pause after a failed delivery is not
-   * shortened. Several calls within a short time cause one read.
+   * Reports that the outbox may have rows. The running pause then ends, at the earliest 0.1 s after it began. A pause
+   * after a failed delivery is not shortened. Several calls within a short time cause one read.
    */
   ring(): void;
-  /** Waits for the running batch. Another or a later process delivers the remaining rows. */
+  /** Waits for the running batch. The remaining rows are delivered by another process, or after the next start. */
   stop(): Promise<void>;
 }
 
 /**
  * Delivers an outbox to the keys service in order and at least once. A row is deleted once the keys service has
- * confirmed it. Two processes may send the same entry, which the keys service recognises by its id. While the keys
- * service does not answer, nothing is lost and the pauses grow.
+ * confirmed it. Two processes may send the same entry. The keys service recognises a repeated entry by its id. While
+ * the keys service does not answer, nothing is lost and the pauses grow.
  */
 export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliveryOptions<Row>): OutboxDelivery {
   const { everyMs = 1_000, backoffMsMax = 60_000, log } = options;

@@ -32,7 +32,8 @@ class OutcomeUnknown extends Problem {}
 
 /**
  * Makes the error that `awaitOutcome` throws if the effect was accepted and its outcome is not known yet. The caller
- * gets the problem (503). A repeat with the same Idempotency-Key waits for that effect and starts no second effect.
+ * gets it as a problem with this code. A repeat with the same Idempotency-Key waits for that effect and starts no
+ * second effect.
  */
 export const outcomeUnknown = (code: ProblemCode, details: ProblemDetails = {}): Problem =>
   new OutcomeUnknown(code, details);
@@ -41,7 +42,8 @@ const isOutcomeUnknown = (error: unknown): boolean => error instanceof OutcomeUn
 
 /**
  * Returns the reply in the form that is stored, without its secret. Throws if `rehydrate` does not restore exactly the
- * same reply; the effect is then rolled back. Otherwise a client that loses the first answer would lose the secret.
+ * same body, and the effect is then rolled back. Without this check, a client that loses the first answer could lose
+ * the secret.
  */
 function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Reply {
   const { replaySecret } = route;
@@ -54,8 +56,9 @@ function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Repl
 }
 
 /**
- * The stored answer with its secret. Refusals are stored whole. Throws `idempotency_key_reused` if the secret was
- * derived from a service secret that is gone; then the caller needs a new Idempotency-Key.
+ * The stored answer with its secret. A refusal contains no secret and is returned as it was stored. Throws
+ * `idempotency_key_reused` if the secret was derived from a service secret that is gone. The caller then needs a new
+ * Idempotency-Key.
  */
 function rehydratedAnswer(route: Route<never>, request: AnyRequest, rawKey: string, answer: Answer): Answer {
   if (route.replaySecret === undefined || answer.status >= 300) return answer;
@@ -79,9 +82,9 @@ const attemptsMax = 3;
 const backoffMsMax = 30;
 
 /**
- * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or a deadlock. A failed
- * transaction is rolled back, so `work` must contain nothing but SQL. Random pauses keep the same two transactions from
- * colliding again.
+ * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or a deadlock. Each
+ * failed run is rolled back and may be repeated, so `work` must contain nothing but SQL. Random pauses keep the same
+ * two transactions from colliding again.
  */
 export async function transact<Tx, T>(database: Database<Tx>, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -110,7 +113,7 @@ interface Performance<Tx> {
   time: AnswerTime;
   /** Throws if a reply does not follow the contract. Does nothing in production. */
   checkReply(reply: Reply): void;
-  /** Called after each commit. */
+  /** Called after each commit of an effect. */
   changed: (() => void) | undefined;
 }
 
@@ -134,7 +137,7 @@ export interface Asked {
   query: Readonly<Record<string, unknown>>;
 }
 
-/** Runs a route, once for each Idempotency-Key. */
+/** Runs a route. Requests with the same Idempotency-Key run it once. */
 export async function perform<Tx>(
   kit: Performance<Tx>,
   route: Route<Tx>,

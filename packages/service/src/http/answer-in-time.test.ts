@@ -17,8 +17,8 @@ function gate(): { opened: Promise<void>; open: () => void } {
   return { opened, open };
 }
 /**
- * The longest wait of this suite, in place of an endless one. Code that waited for it would give another answer than
- * the one expected.
+ * The milliseconds after which this suite ends a wait that would otherwise be endless. A test fails if the code under
+ * test waits for as long.
  */
 const insteadOfForever = 60_000;
 

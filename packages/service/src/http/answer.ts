@@ -109,7 +109,8 @@ export interface AnswerLimits {
 
 /**
  * Resolves with the result of `work`. Rejects after `withinMs` with a 503 that says how far the request has come. Work
- * that has begun continues after the 503. If the request has an Idempotency-Key, its answer is stored.
+ * that has begun continues after the 503. If the request has an Idempotency-Key, the answer of that work is stored for
+ * a repeat.
  */
 export async function answerInTime<T>(
   { service, log, withinMs, isRepeatable }: AnswerLimits,

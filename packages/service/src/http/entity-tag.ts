@@ -19,7 +19,7 @@ const opaqueOf = (tag: string): string => tag.replace(/^W\//, '');
 export const hasAlready = (ifNoneMatch: string | undefined, tag: string): boolean =>
   ifNoneMatch !== undefined && tagsOf(ifNoneMatch).some((one) => one === '*' || opaqueOf(one) === opaqueOf(tag));
 
-/** Adds the entity tag to the answer. A client that has the answer already gets 304. */
+/** Adds the entity tag to a 200 of an endpoint that has tags. A GET whose client has the answer already gets 304. */
 export function tagged(endpoint: EndpointDefinition, answer: Answer, ifNoneMatch: string | undefined): Answer {
   if (answer.status !== 200 || !hasEntityTag(endpoint)) return answer;
   const etag = entityTagOf(answer.text);

@@ -27,7 +27,7 @@ export interface Exchange {
 
 export interface ExchangeKit {
   log: Log;
-  /** Whether the process is stopping. Then it keeps no connection open for another request. */
+  /** Whether the process is stopping. A stopping process keeps no connection open for another request. */
   isClosing(): boolean;
   /** Undefined while telemetry is off. */
   traces?: ContinuedTraces | undefined;

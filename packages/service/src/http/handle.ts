@@ -66,8 +66,8 @@ export function authenticateRequest(
 }
 
 /**
- * Authenticates a process of Drydock on an internal path. Returns the name of the process. The key that has signed the
- * token shows which process it is.
+ * Authenticates a call from a process of Drydock to an internal path. Returns the name of the process, which is the
+ * issuer whose key has signed the token.
  */
 export function authenticateInternal(
   exchange: Exchange,
@@ -100,8 +100,8 @@ export function authenticateInternal(
 const nothing = (): void => undefined;
 
 /**
- * Compares a handler's replies and refusals with the endpoint's contract. A difference is thrown as an error, which
- * becomes a 500, so that tests find it. Does nothing unless `enabled`.
+ * Compares a handler's replies and refusals with the endpoint's contract. A difference is thrown and becomes a 500, so
+ * that tests find it. Does nothing unless `enabled`.
  */
 function replyChecks(
   endpoint: EndpointDefinition,
@@ -146,7 +146,7 @@ type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
  * Makes the handler of one route. The handler checks in the order of the specification: token, permission, syntax
- * (Idempotency-Key, query and body, then ids). Then it runs the effect. Everything that does not depend on a request is
+ * (Idempotency-Key, query and body, then ids). Then it runs the route. Everything that does not depend on a request is
  * built once.
  */
 export function createHandler<Tx>(
@@ -219,7 +219,6 @@ export function createHandler<Tx>(
   };
 }
 
-/** Makes the handler of an internal path: it checks the token and the body, and then calls the route's handler. */
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);

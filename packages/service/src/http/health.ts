@@ -35,14 +35,14 @@ async function outcomeOf(
 }
 
 /**
- * Answers that the process is alive, because its event loop runs. Dependencies are not checked, so that a lost database
- * does not restart the process.
+ * The answer to a liveness probe. Dependencies are not checked, so that a lost database does not restart the process.
  */
 export const answerHealth = (): Answer => answerOf({ status: 200, body: { status: 'ok' } });
 
 /**
- * Answers 200 if the process accepts requests, and otherwise 503 with the outcome of each check. The reasons are only
- * in the log. `informative` checks are only reported, because just a part of the requests needs them.
+ * Answers 200 if all `checks` succeed and the process is not closing, and otherwise 503. Both answers have the outcome
+ * of each check. The reasons are only in the log. The outcomes of `informative` checks do not change the status,
+ * because just a part of the requests needs what they check.
  */
 export async function answerReady(
   checks: ReadyChecks,
@@ -75,7 +75,7 @@ export interface Mounted {
 const isBelow = (path: string, url = ''): boolean =>
   url === path || url.startsWith(`${path}/`) || url.startsWith(`${path}?`);
 
-/** The server of `/healthz` and `/readyz` for a worker, which answers no customers. */
+/** The server of `/healthz` and `/readyz` for a process that answers no customers, such as a worker. */
 export function createHealthServer(options: {
   log: Log;
   ready: ReadyChecks;

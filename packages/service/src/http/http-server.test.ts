@@ -37,7 +37,7 @@ async function answersTo(texts: readonly string[]): Promise<string[]> {
   const client = spawn(process.execPath, ['-e', clientScript, String(port), sent, ...texts], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  // This is longer than a time-out and the pause between Node's checks together, so that a check is due before anything
+  // This is longer than both time-outs and than the pause between Node's checks, so that a check is due before anything
   // is read.
   server.once('connection', () => blockFor(1_300));
   while (!fs.existsSync(sent)) blockFor(10);

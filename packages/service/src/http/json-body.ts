@@ -14,14 +14,14 @@ type JsonFault = 'too deep' | 'duplicate key';
 
 /**
  * Matches one string literal or one structural character. Numbers, true, false and null are skipped. A string without a
- * closing quote matches to the end of the text. Otherwise the end would be searched again from each quote in it, which
- * takes seconds.
+ * closing quote matches to the end of the text. Otherwise the search for a closing quote would start again at each
+ * quote of that string, and could take seconds.
  */
 const tokens = /"(?:[^"\\]|\\.?)*"?|[{}[\],:]/gs;
 
 /**
  * Finds nesting beyond {@link depthMax} and duplicate keys in one pass. JSON.parse accepts duplicate keys and uses the
- * last one, so two programs could read two different requests in one body. The parser checks the syntax.
+ * last one, so two programs could read two different requests in one body. The syntax is checked later, by the parser.
  */
 export function findJsonFault(text: string): JsonFault | undefined {
   const open: Array<Set<string> | null> = [];
@@ -62,8 +62,7 @@ const nothing = Buffer.alloc(0);
 
 /**
  * Reads the whole body. Throws 422 `body_too_large` as soon as the announced length or the received bytes exceed the
- * limit. The caller must then close the connection, because the rest is still on its way. Rejects with the stream's
- * error if the client leaves.
+ * limit. The caller must then close the connection, because the rest is still on its way. Rejects if the client leaves.
  */
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   const { 'content-length': announced, 'transfer-encoding': transferEncoding } = request.headers;

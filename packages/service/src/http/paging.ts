@@ -14,7 +14,7 @@ const macBytes = 16;
 export const limitLengthMax = 15;
 const limitForm = /^[0-9]{1,15}$/;
 
-/** The list that a cursor belongs to. A list that is read with another key or another filter counts as another list. */
+/** The list that a cursor belongs to. A list that is read with another API key or filter counts as another list. */
 export interface PageBinding {
   /** The endpoint's id. */
   list: string;

@@ -71,7 +71,8 @@ const noQuery = z.strictObject({});
 /** The id that no record has. It is a UUIDv7 of the first possible millisecond. */
 export const nobodysId = '00000000-0000-7000-8000-000000000000';
 /**
- * Makes a schema refuse unknown fields, unless it has a rule for them. A misspelt option must not be silently ignored.
+ * Makes a schema refuse unknown fields, unless the schema has a rule for them. A misspelt option must not be silently
+ * ignored.
  */
 const strictly = (schema: z.ZodObject): z.ZodObject => (schema.def.catchall === undefined ? schema.strict() : schema);
 
@@ -127,7 +128,7 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
       given[name] = value;
     }
   }
-  // `given` has no prototype, and the schema gets an ordinary object.
+  // `given` has no prototype, so that `in` finds only names that were sent. The schema gets an ordinary object.
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;

@@ -13,7 +13,10 @@ export interface HandlerRequest<E extends EndpointDefinition> {
   /** The Idempotency-Key as it was sent, for endpoints that derive a secret from it. It must never be stored. */
   idempotencyKey: string | undefined;
   now: Date;
-  /** The W3C traceparent of this request, which its workflows continue; undefined while tracing is off. */
+  /**
+   * The W3C traceparent of this request. Workflows that the request starts continue its trace. Undefined while tracing
+   * is off.
+   */
   traceparent: string | undefined;
   /**
    * Throws 412 unless the caller's If-Match names the present state of the record, which `read` returns as the answer
@@ -54,8 +57,8 @@ export interface Reply {
 export interface ReplaySecret<E extends EndpointDefinition> {
   remove(body: ResponseOf<E>): unknown;
   /**
-   * Restores the body. The result must be exactly the body that was sent, which is checked before the first answer is
-   * committed. `stored` is the result of `remove`, as JSON stores it.
+   * Restores the body. The result must be exactly the body that was sent. The equality is checked before the first
+   * answer is committed. `stored` is the result of `remove`, as JSON stores it.
    */
   rehydrate(stored: unknown, rawIdempotencyKey: string, request: HandlerRequest<E>): ResponseOf<E>;
 }
@@ -83,10 +86,10 @@ export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
 }
 
 /**
- * The handlers of an effect whose answer is known only later. `execute` commits the accepted work (plain JSON).
- * `awaitOutcome` waits for its outcome outside any transaction. After a crash between the two, a repeat with the same
- * Idempotency-Key continues with `awaitOutcome`. If `awaitOutcome` throws {@link outcomeUnknown}, a repeat continues in
- * the same way.
+ * The handlers of an effect whose answer is known only later. `execute` returns the accepted work as plain JSON, and
+ * its transaction is committed. `awaitOutcome` then waits for the outcome of that work, outside any transaction. After
+ * a crash between the two, a repeat with the same Idempotency-Key continues with `awaitOutcome`. If `awaitOutcome`
+ * throws {@link outcomeUnknown}, a repeat continues in the same way.
  */
 export interface AwaitHandlers<E extends EndpointDefinition, Tx, World, Accepted> {
   preload?(request: HandlerRequest<E>): Promise<World>;
@@ -103,7 +106,7 @@ export interface StreamEvent {
 /**
  * The handler of a server-sent event stream. It checks the caller's rights, then returns the events. Refusals before
  * the first event are ordinary problems. The handler returns null if the client already has the last event that there
- * will be. The client then gets 204, the only answer after which an EventSource does not reconnect.
+ * will be. The client then gets 204, which tells an EventSource not to reconnect.
  */
 export interface StreamHandlers<E extends EndpointDefinition> {
   stream(
@@ -144,8 +147,8 @@ export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
 }
 
 /**
- * A path for processes of Drydock, `/internal/…`. It needs a token of its own, and the gateway routes no customer's
- * call to it.
+ * A path for processes of Drydock, `/internal/…`. It needs an internal token, and the gateway routes no customer's call
+ * to it.
  */
 export interface InternalRoute {
   method: 'GET' | 'POST';

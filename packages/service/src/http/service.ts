@@ -122,7 +122,7 @@ function createApp(): Express {
 }
 
 function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
-  // Probes come every second. Only their failures are logged, and none is counted.
+  // Probes come every second. Only their failures are logged, and metrics count no probe.
   const quiet: ExchangeKit = { ...kit, traces: undefined, log: kit.log.child({}, { level: 'warn' }) };
   app.get('/healthz', (request, response) =>
     runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()),
@@ -185,7 +185,7 @@ function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly
       throw problem('method_not_allowed', { extra: { allow: methods.join(', ') } });
     }),
   );
-  // The router fails only for a path with wrong percent-encoding.
+  // Express' router itself fails only for a path with wrong percent-encoding.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) => {
     runExchange(kit, request, response, 'none', async (exchange) => {
       authenticateRequest(exchange, kit);

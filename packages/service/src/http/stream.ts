@@ -100,8 +100,8 @@ export function createStreams(limits: StreamLimits): Streams {
 }
 
 /**
- * Writes events until they end or the stream's time is up. A slow client slows the source down, so that events do not
- * fill the memory.
+ * Writes events until they end or `signal` is aborted. A slow client slows the source down, so that events do not fill
+ * the memory.
  */
 async function pump(
   response: ServerResponse,

@@ -31,7 +31,7 @@ const isNameless = (code: unknown): boolean => code === 'ENOTFOUND' || code === 
 
 /**
  * Resolves a name by the name servers only. The system's resolver has two threads for the whole process. A customer's
- * name whose servers never answer would keep one of them for 10 s or longer, and all other names would wait.
+ * name whose servers never answer keeps a thread for 10 s or longer. Two such names would make all other names wait.
  */
 const resolveByNameServers: ResolveAll = (hostname, answer) => {
   const asked = [nameServers.resolve4(hostname), nameServers.resolve6(hostname)];
@@ -50,9 +50,9 @@ const resolveByNameServers: ResolveAll = (hostname, answer) => {
 const socketsMax = 16;
 
 /**
- * Makes agents that connect to public addresses only. A name is resolved once in the life of the agents. They connect
- * to exactly the addresses that were checked, so that a later change of the name has no effect. If one address is
- * refused, the whole name is refused.
+ * Makes agents that connect only to the host of `origin`, and only at public addresses unless the endpoint is in
+ * `allowed`. The addresses that were checked are kept for the life of the agents, so that a later change of the name
+ * has no effect. If one address of a name is refused, the whole name is refused.
  */
 export function createGuardedAgents({ origin, allowed, resolve = resolveByNameServers }: GuardOptions): {
   httpAgent: http.Agent;
@@ -79,7 +79,7 @@ function guard<A extends http.Agent>(agent: A, check: (host: string) => void): A
   return agent;
 }
 
-/** Makes the look-up that the agents call for every connection. */
+/** Makes the look-up that the agents call for every connection to a name. */
 function createPinnedLookup(resolve: ResolveAll): LookupFunction {
   const pinned = new Map<string, Promise<LookupAddress[]>>();
   const find = (hostname: string): Promise<LookupAddress[]> => {
@@ -102,7 +102,7 @@ function createPinnedLookup(resolve: ResolveAll): LookupFunction {
   };
 }
 
-/** Whether the name is one of this machine, which no name server knows. */
+/** Whether the name is `localhost` or below it. Such a name means this machine and is never looked up. */
 const isLocal = (hostname: string): boolean => /(?:^|\.)localhost\.?$/i.test(hostname);
 
 const resolveChecked = (resolve: ResolveAll, hostname: string): Promise<LookupAddress[]> =>

@@ -10,7 +10,8 @@ import { text } from 'node:stream/consumers';
 import { describeWith } from '@drydock/testing/skipped';
 
 /**
- * Runs a program in a network with its own list of name servers, because the system's resolver accepts no other list.
+ * Runs a program in a network of its own and with its own /etc/resolv.conf, because that file is where the program
+ * finds its name servers.
  */
 const ownNames = [
   'unshare',

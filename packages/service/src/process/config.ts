@@ -104,8 +104,8 @@ export const secretsField = (description: string) =>
     .regex(secretsForm, 'must be at least 32 bytes of hex, or several of these with commas between')
     .meta({ description, secret: true });
 /**
- * The field of the address of a process of Drydock. It has only a host and a port. The HTTP client would refuse any
- * other URL too, but its error would not name the variable.
+ * The field of the address of a process of Drydock. The address has only a protocol, a host and a port. The HTTP client
+ * would refuse any other URL too, but its error would not name the variable.
  */
 export const urlField = (description: string) =>
   describe(z.string().refine(isOrigin, 'must be http://host:port or https://host:port, without a path'), description);
@@ -114,7 +114,7 @@ export const isOrigin = (text: string): boolean => {
   const { protocol, origin, href } = new URL(text);
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/`;
 };
-/** How long a process keeps answering requests after SIGTERM, in seconds. `seconds` is the default. */
+/** How long at most a process keeps answering requests after SIGTERM, in seconds. `seconds` is the default. */
 export const drainField = (seconds: number, description: string) => ({
   DRAIN_SECONDS: describe(z.coerce.number().min(0).max(300).default(seconds), description),
 });

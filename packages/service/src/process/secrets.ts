@@ -1,9 +1,11 @@
 import { hkdfSync } from 'node:crypto';
 
-/** One secret in hex. While it is rotated there are several, separated by commas. */
+/** A secret in hex, or several, separated by commas. There are several only while the secret is rotated. */
 export const secretsForm = /^(?:[0-9a-f]{2}){32,}(?:,(?:[0-9a-f]{2}){32,})*$/i;
 
-/** One or more values. New values are signed, sealed and derived with the first one; all of them are accepted. */
+/**
+ * One or more secrets or keys. The first one signs, seals and derives new values. Values of all of them are accepted.
+ */
 export type CurrentFirst<T> = readonly [T, ...T[]];
 
 /** The secrets of a variable. docs/operating.md describes their rotation. */

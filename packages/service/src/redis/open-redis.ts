@@ -24,7 +24,7 @@ type RedisAddress = Access &
 /**
  * Parses `redis://[user:password@]host[:port][/db]`, `redis+cluster://[user:password@]host:port[?node=host:port&…]` or
  * `redis+sentinel://[user:password@]host:port/master[/db][?node=host:port&…][&sentinelPassword=…]`. `rediss` stands for
- * TLS. @throws TypeError, which names the mistake and never the password
+ * TLS. @throws TypeError whose message does not contain the password
  */
 export function parseRedisUrl(text: string): RedisAddress {
   const url = new URL(text);
@@ -84,8 +84,8 @@ type RedisBehaviour = Pick<
 const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
 
 /**
- * How long ioredis waits for a socket to end, in milliseconds. ioredis always waits for the whole time, even if the
- * socket has ended before, and keeps the process alive meanwhile.
+ * How long ioredis waits for a socket to close before it destroys the socket, in milliseconds. If the socket has closed
+ * already when the client disconnects, ioredis waits for the whole time and keeps the process alive meanwhile.
  */
 const disconnectTimeoutMs = 200;
 

@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 
 /*
  * OpenTelemetry's current context carries the current span and the fields of log lines, also while telemetry is off.
- * Both share one storage, because Node follows each promise and each socket for each storage in use.
+ * Both share one storage, because each storage makes Node follow every promise and every socket.
  */
 context.setGlobalContextManager(new AsyncLocalStorageContextManager());
 

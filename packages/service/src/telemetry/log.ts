@@ -39,7 +39,7 @@ export function createLog(options: { service: string; level?: string; destinatio
         level: (label) => ({ level: label }),
         log: (fields) => withoutSecrets(fields, 0),
       },
-      // For the fields of a child log, which `formatters` does not see.
+      // Redacts the fields of a child log, which `formatters` does not see.
       redact: { paths: [...secretNames].map((name) => `["${name}"]`), censor: struckOut },
       serializers: { err: serializeError },
       mixin: currentLogFields,
@@ -51,7 +51,7 @@ export function createLog(options: { service: string; level?: string; destinatio
 
 /**
  * How long lines are collected before they are written. A system call for each line would add a tenth to the cost of a
- * request. A crash loses at most the lines of this time.
+ * request. A process that is killed loses the lines that it has not written.
  */
 const flushMs = 50;
 const flushCharacters = 32_768;
@@ -77,8 +77,8 @@ const standardLogOutput = (service: string): LogOutput => {
 };
 
 /**
- * Collects lines and writes them together, without waiting for their reader. If too much waits, lines are dropped, and
- * the next line reports their number.
+ * Collects lines and writes them together, without waiting for their reader. If too much waits, lines are dropped. A
+ * line with their number precedes the next line that is accepted.
  */
 function createLogOutput(service: string, stream: Writable): LogOutput {
   let held = '';
@@ -97,7 +97,7 @@ function createLogOutput(service: string, stream: Writable): LogOutput {
     if (held.length >= flushCharacters) flush();
     else timer ??= setTimeout(flush, flushMs);
   };
-  // An error means that the reader has gone, which is no reason to end the process.
+  // An error means that the reader has gone. The process continues without a reader.
   stream.on('error', () => undefined);
   process.once('exit', flush);
   return {
@@ -123,7 +123,9 @@ function createLogOutput(service: string, stream: Writable): LogOutput {
   };
 }
 
-/** The fields, with secrets redacted. Pino's own redaction takes 44 µs a line, because it follows each path alone. */
+/**
+ * The fields, with secrets redacted. Pino's own redaction takes 44 µs a line, because it follows each path separately.
+ */
 function withoutSecrets(fields: Record<string, unknown>, depth: number): Record<string, unknown> {
   let shown = fields;
   for (const [name, value] of Object.entries(fields)) {
@@ -174,9 +176,9 @@ const outageMs = 30_000;
 const toldMs = new Map<unknown, number>();
 
 /**
- * Whether a refusal belongs to an outage of a dependency that was logged in the last 30 s. The first refusal of an
- * outage does not, and is remembered. All others are logged without their cause and not as errors, because during an
- * outage of a database every request fails for the same reason.
+ * Whether a refusal repeats one about the same dependency that was logged in the last 30 s. Otherwise its time is
+ * remembered. A repeated refusal is logged without its cause and not as an error, because during an outage of a
+ * database every request fails for the same reason.
  */
 export function isKnownOutage({ code, details }: Problem): boolean {
   if (code !== 'dependency_unavailable') return false;

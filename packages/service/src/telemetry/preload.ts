@@ -32,7 +32,7 @@ function readMap(file: string): SourceMap | null {
   return map;
 }
 
-/** A call of V8's stack. It has a `toString` of its own, which the types omit. */
+/** A frame of a stack. V8 gives it a `toString` of its own, which the types omit. */
 type Call = NodeJS.CallSite & { toString(): string };
 
 function describe(call: Call): string {
@@ -45,7 +45,7 @@ function describe(call: Call): string {
   return text.replace(`${file}:${line}:${column}`, `${source}:${entry.originalLine + 1}:${entry.originalColumn + 1}`);
 }
 
-// Makes stacks name TypeScript files and lines. Node's `--enable-source-maps` also does, but it keeps the map of each
-// loaded module, even of libraries, which takes 10 MB in each process. Here a map is read only when a stack is read.
+// Makes stacks name TypeScript files and lines. Node's `--enable-source-maps` does the same, but it keeps the map of
+// each loaded module, even of libraries, and needs 10 MB in each process. Here a map is read only when a stack is read.
 Error.prepareStackTrace = (error, calls) =>
   [String(error), ...calls.map((call) => `    at ${describe(call)}`)].join('\n');

@@ -82,10 +82,7 @@ export interface ContinuedTraces {
   continue(request: Pick<IncomingMessage, 'method' | 'headers' | 'url'>, route: string | undefined): ContinuedTrace;
 }
 
-/**
- * Parses a `traceparent` of version 00, and the first four fields of a later version. Returns undefined for anything
- * else.
- */
+/** Parses the first four fields of a `traceparent` of any version. Returns undefined if one of them is malformed. */
 function parseTraceparent(traceparent: unknown): SpanContext | undefined {
   if (typeof traceparent !== 'string') return undefined;
   const [, traceId = '', spanId = '', flags = ''] =
@@ -112,8 +109,8 @@ interface Series {
 }
 
 /**
- * The histogram `http.server.request.duration`, by method, route and status. The histogram of the SDK sorts and hashes
- * the attributes of each request, which costs 5 % of the gateway's work for a request.
+ * The histogram `http.server.request.duration`, by method, route and status. The histogram of the SDK would sort and
+ * hash the attributes of each request, at a cost of 5 % of the gateway's work for a request.
  */
 export class RequestDurations implements MetricProducer {
   /**
@@ -206,12 +203,12 @@ export class ForetoldIds implements tracing.IdGenerator {
 }
 
 /**
- * The most reads that are sent in a second if `readShare` is below 1. More traces show nothing new, and each costs half
- * as much as a request.
+ * The most reads that are drawn in a second if `readShare` is below 1. More traces show nothing new, and each costs
+ * half as much as a request.
  */
 const drawnMax = 50;
 
-/** Makes a function that decides at random whether a read is sent. */
+/** Makes a function that draws at random whether a read is sent. */
 function createDraw(share: number): () => boolean {
   let [second, drawn] = [0, 0];
   return () => {

@@ -4,7 +4,7 @@ import { redact } from './redact';
 
 /**
  * Makes an exporter that removes secrets. All spans of this process are sent through it. Whatever an instrumentation
- * has recorded, a statement is sent only in its shape (`maskSql`), and a URL without query and credentials. Secrets are
+ * has recorded, a statement is sent only in its shape (`maskSql`), and a URL without query and password. Secrets are
  * redacted in every text.
  */
 export function createSafeExporter(exporter: tracing.SpanExporter): tracing.SpanExporter {
@@ -98,8 +98,8 @@ const pieces = new RegExp(
 );
 
 /**
- * The verbs of statements that read and write rows, or begin and end transactions. Such statements are sent without
- * their strings, because their secrets are in parameters.
+ * The verbs of ordinary statements, such as those that read and write rows, or begin and end transactions. Such a
+ * statement is sent whole, without its strings and comments. Its secrets are in its parameters, which are not sent.
  */
 const plainVerbs = new Set(
   [

@@ -13,7 +13,7 @@ import { routineAttribute, streamAttribute } from './spans';
 
 // Decides which traces are sent. The process in which a trace begins decides for all processes, and `traceparent` tells
 // the other processes.
-// - Every write and every workflow is sent.
+// - Every write of a customer is sent, and every workflow that is not routine.
 // - A share of the reads, and of the routine work that the clock starts, is sent.
 // - The gateway decides about customers' reads (`request-traces.ts`). If a read that is not sent fails or is slow,
 //   gateway and service each send one span of it.
@@ -102,8 +102,9 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
 }
 
 /**
- * Whether a span is a delivery of events or audit entries. A delivery is started by the clock and carries many entries.
- * The requests that caused the entries have traces of their own.
+ * Whether a span is a call to an internal path. Without a trace, such a call is a delivery of events or audit entries.
+ * A delivery is started by the clock and carries many entries. The requests that caused the entries have traces of
+ * their own.
  */
 const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean =>
   String(path ?? target).startsWith('/internal/');

@@ -30,8 +30,8 @@ export const routineAttribute = 'drydock.routine';
 export { suppressTracing };
 
 /**
- * Runs `work` without spans, except with TRACE_DETAIL=full. It is for polls, because their many spans would hide all
- * others.
+ * Runs `work` without spans, except with TRACE_DETAIL=full. It is for polls and other frequent calls, because their
+ * many spans would hide all others.
  */
 export const withoutSpans = <T>(work: () => T): T =>
   isFullDetail ? work() : context.with(suppressTracing(context.active()), work);

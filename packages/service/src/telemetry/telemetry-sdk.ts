@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type ContextManager, context, type Span } from '@opentelemetry/api';
+import { type ContextManager, context, type Span, SpanStatusCode } from '@opentelemetry/api';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -54,15 +54,14 @@ const flushMs = 2_000;
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
 /**
- * Whether a span is a statement that only frames a transaction, such as BEGIN, COMMIT or SET LOCAL. Such spans are sent
- * only with full detail.
+ * Whether a span is a statement that only frames a transaction, such as BEGIN, COMMIT or SET LOCAL, and has not failed.
+ * Such spans are sent only with full detail.
  */
-const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
+const isFrame = ({ attributes, status }: tracing.ReadableSpan): boolean =>
+  status.code !== SpanStatusCode.ERROR &&
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 
-/**
- * Names a span by its path, because the instrumentation knows only the method.
- */
+/** Names a span by its path, because the instrumentation knows only the method. */
 function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
   const name = nameOfCall(method ?? '', path ?? '');
   if (name !== undefined) span.updateName(name);
@@ -212,8 +211,8 @@ export function startSdk(options: SdkOptions): {
       // Only the instrumentation of the runtime stays on. The other instrumentations would trace each request and each
       // of its calls a second time.
       for (const each of own) if (!(each instanceof RuntimeNodeInstrumentation)) each.disable();
-      // The current context is not needed any more. While a context is in use, Node follows each promise and each
-      // socket, which costs a tenth of a request.
+      // The gateway does not need OpenTelemetry's current context. While a context manager is in use, Node follows each
+      // promise and each socket, at a cost of a tenth of a request.
       context.disable();
       return createRequestTraces(ids, durations, options.tracesUrl === null ? null : options.sampling);
     },

@@ -34,7 +34,7 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
       [...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status,
       what,
     );
-    // The default message of a regular expression or a union of types does not tell anybody what to send.
+    // Zod's default message for a regular expression or a union of types does not say what to send.
     assert.ok(!told.errors?.some(({ detail }) => /^Invalid input$|must match pattern/.test(detail)), what);
     return;
   }
@@ -48,8 +48,8 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
 }
 
 /**
- * The data of a stream's events, without that of `ready`, which says nothing. A line `:` only keeps the connection
- * alive.
+ * The data of a stream's events. The event `ready` is left out, because its data says nothing. A line `:` only keeps
+ * the connection alive.
  */
 function eventsIn(body: unknown, what: string): unknown[] {
   assert.match(String(body), /^(?:(?:id: .+\n)?(?:event: .+\n)?data: \{.*\}\n\n|:\n\n)*$/, what);

@@ -1,8 +1,8 @@
 import { ask, assertRefused, type Rule } from './conformance-rule';
 
 /**
- * Endpoints 1, 3, 4, 5 and 10 of the specification. The list is written here, so that a wrong contract cannot make it
- * longer.
+ * The specified operations with a body: 1, 3, 4, 5 and 10 of the README. The list is written here, so that a wrong
+ * contract cannot make it longer.
  */
 const specifiedWithBody: ReadonlySet<string> = new Set([
   'createApiKey',

@@ -35,7 +35,7 @@ export interface ConformanceWorld {
    * dependency_unavailable`. Every other operation has to succeed, so that no check is left out silently.
    */
   cannotSucceed: Readonly<Record<string, string>>;
-  /** Further operations that wait for a worker, a host or a gateway that does not run, and then succeed. */
+  /** Further operations that wait for a worker, an agent or a gateway that does not run, and then succeed. */
   waiting?: readonly string[];
 }
 

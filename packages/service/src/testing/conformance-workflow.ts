@@ -38,8 +38,8 @@ export const statusFor = ({ method }: { method: string }): GivenWorkflow['status
 
 /**
  * Replaces the workers for which requests wait. The database itself ends workflows that staff abandon, and lets
- * workflows of the kinds in `outputs` succeed, with the given output for each step. Otherwise each of these answers
- * would take as long as a request waits for a worker.
+ * workflows of the kinds in `outputs` succeed, with the given output for each step. Otherwise each such request would
+ * wait for a worker until its limit.
  */
 export async function standInForWorkers(
   api: Pick<ServiceApi, 'rows'>,

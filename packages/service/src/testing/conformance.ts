@@ -234,7 +234,7 @@ const rules: readonly Rule[] = [
       const { workflow_id: told, id } = Object(answer.json) as { workflow_id?: string; id?: string };
       const workflowId = answer.status === 202 ? location.split('/').at(-1) : undefined;
       assert.equal(answer.headers['x-workflow-id'], workflowId);
-      // The answer to a read of a workflow has the workflow's id as `id`.
+      // An answer that shows the workflow itself has the workflow's id as `id`.
       if (workflowId !== undefined && !hasSpecifiedBody(endpoint))
         assert.ok(workflowId === told || workflowId === id, answer.text);
     },

@@ -13,7 +13,6 @@ type Followed = Pick<ServiceWorld, 'api'>;
  */
 const standsStillMs = 90_000;
 
-/** Reads the workflow as its owner does. */
 export const viewOf = async ({ api }: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
   (await api.call('GET', String(location), options)).json as WorkflowView;
 

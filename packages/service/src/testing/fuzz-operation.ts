@@ -19,7 +19,7 @@ export interface Fuzzed {
   endpoint: EndpointDefinition;
   /** The only problem with a status of 500 or more that the operation may answer here; undefined if there is none. */
   outage: string | undefined;
-  /** Whether some requests of the operation wait for a worker, a host or a gateway that does not run. */
+  /** Whether some requests of the operation wait for a worker, an agent or a gateway that does not run. */
   isWaiting: boolean;
   /** The records for the first requests of the operation. */
   things: Things;
@@ -36,7 +36,7 @@ export interface Fuzzed {
 const perThings = ({ method }: EndpointDefinition): number => (method === 'GET' ? 200 : 40);
 /** How many sets are used at the same time where requests wait for a missing dependency. */
 const waitingSets = 16;
-/** Milliseconds after which no further request is sent in CI. `npm run chaos` sends all requests. */
+/** Milliseconds after which no further request is sent. `npm run chaos` has no such limit and sends all requests. */
 const ciLimitMs = 3_000;
 
 /**

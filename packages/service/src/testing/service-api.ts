@@ -48,7 +48,7 @@ export interface ServiceApi {
 }
 
 /**
- * An address at which nobody listens. An API must answer even if its queue, its hosts and the keys service do not
+ * An address at which nobody listens. An API must answer even if its queue, its agents and the keys service do not
  * answer.
  */
 export const nowhere = '127.0.0.1:1';
@@ -94,7 +94,7 @@ export async function startServiceApi(
   const { service, lifetime } = composed;
   const { url } = await composed.start();
   const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
-  // The database may be dropped while connections to it are being closed, which makes them fail.
+  // Connections that are still being closed fail when the database is dropped. Their errors are ignored.
   pool.on('error', () => undefined);
   return {
     url,

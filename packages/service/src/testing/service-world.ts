@@ -11,7 +11,9 @@ import { testQueue } from './test-queue';
 export interface ServiceWorld {
   api: ServiceApi;
   caller: Caller;
-  /** Starts a worker process from dist, as it is deployed. `environment` is added to the environment of all workers. */
+  /**
+   * Starts a worker process from dist, as it is deployed. `environment` adds to the settings that every worker gets.
+   */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
   /** Runs `work` while a worker runs. Resolves only once the worker is killed and its leases have ended. */
   withWorker<T>(work: () => Promise<T>): Promise<T>;

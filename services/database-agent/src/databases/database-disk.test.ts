@@ -1,6 +1,6 @@
 /**
- * Databases take more disk than their size has, which is 300 MB here. Waits for checks of the disk, which come every
- * five seconds.
+ * Fills databases beyond the disk space of their size, 300 MB here. The agent checks the disk of a database only every
+ * few seconds, so the tests wait.
  *
  * @tier long
  * @processes
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => clearHost(host));
 
-/** The share of its storage that the data of a database takes, counted as the agent does. */
+/** The share of its storage that the data of a database takes, without removed files that are still open. */
 async function shareOf(databaseId: string, logFiles: string): Promise<number> {
   const bytes = await countFolder(settleHome(instanceFolder(host, databaseId)).home, logFiles);
   return (bytes ?? 0) / (limitGb * 1e9);

@@ -21,15 +21,16 @@ export interface DatabaseDiskOptions {
 }
 
 /**
- * Holds a database to the storage of its size. Above the limit, its customer cannot take more space but can free some.
- * A database that exceeds the limit by more than a fifth gets no sessions. The limit is for the data. During an upgrade
- * the log of changes has the same limit, because it grows with all that the customer writes until the switch.
+ * Holds a database to the storage of its size. Above the limit, its customer can free space but take no more, as far as
+ * the engine can enforce that. A database that exceeds the limit by more than a fifth gets no sessions. The limit is
+ * for the data. During an upgrade the log of changes has the same limit, because it grows with all that the customer
+ * writes until the switch.
  */
 export class DatabaseDisk {
   private readonly options: DatabaseDiskOptions;
   private readonly states: Record<'data' | 'log', DiskState> = { data: 'within', log: 'within' };
   private server: InstanceServer | null = null;
-  /** The number of the endpoint's sessions at the last count; -1 if the next check must count in any case. */
+  /** How many sessions had begun at the endpoint by the last count; -1 if the next check must count in any case. */
   private sessionsCounted = -1;
   private countedMs = 0;
 
@@ -61,11 +62,12 @@ export class DatabaseDisk {
       if (this.isFull !== (await engine.isReadOnly(server.adminUrl, owner)))
         await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
     } catch (error) {
-      // The customer's sessions may hold all memory of the server, so that it has none for this session.
+      // The customer's sessions may hold all memory of the server, so that the agent gets no session. Ending them frees
+      // it.
       if (this.isFull) endpoint.endSessions();
       throw error;
     }
-    // A session keeps the rights that it had at its start.
+    // A session keeps the rights that it had at its start, so the new limit needs new sessions.
     if (this.isClosed || (this.isFull && !wasFull)) endpoint.endSessions();
   }
 

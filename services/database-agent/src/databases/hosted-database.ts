@@ -267,7 +267,7 @@ export class HostedDatabase {
 class HeldSnapshot {
   private session: SnapshotSession | null = null;
 
-  /** The session with the snapshot; null if the snapshot is lost. */
+  /** The session with the snapshot; null if no snapshot was taken or the snapshot is lost. */
   async read(): Promise<SnapshotSession | null> {
     if (this.session === null) return null;
     if (!(await this.session.isAlive())) await this.drop();

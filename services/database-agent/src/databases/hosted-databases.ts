@@ -30,7 +30,10 @@ export class HostedDatabases {
   private readonly changes: Changes;
   private readonly fences: Fences;
   private readonly all = new Map<string, Known>();
-  /** The databases whose record cannot be read. Nothing of theirs is changed until somebody has mended the record. */
+  /**
+   * The databases whose record cannot be read. The agent changes nothing of theirs until it is started with a mended
+   * record.
+   */
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
@@ -43,6 +46,7 @@ export class HostedDatabases {
 
   /**
    * Opens every database on disk. A database that cannot be opened is tried again later and does not delay the others.
+   * A database whose record cannot be read stays closed.
    */
   async open(): Promise<void> {
     for (const mode of modes) {
@@ -110,7 +114,10 @@ export class HostedDatabases {
     );
   }
 
-  /** The database of this id with its scratch instances. Throws `unknown_database`, `instance_down`. */
+  /**
+   * The database of this id with its scratch instances. Throws `unknown_database`, or `instance_down` if its record
+   * cannot be read.
+   */
   known(databaseId: string): Known {
     this.assertReadable(databaseId);
     const found = this.all.get(databaseId);

@@ -11,8 +11,8 @@ const retryMs = 25;
  */
 const hangUpsMax = 3;
 /**
- * Milliseconds in which a session may log in before another session from the same address may take its place. They
- * allow for about five round trips to the client.
+ * Milliseconds in which a session may log in before another session from the same address may take its place. A login
+ * takes about five round trips, so a client whose round trip takes 200 ms still has the time.
  */
 const loginMs = 1_000;
 
@@ -97,7 +97,7 @@ export class Endpoint {
   /**
    * Ends the sessions that have not logged in. It is called while the endpoint holds. A cutover cannot end these
    * sessions on the server, because the server does not list them. Without this call the server would wait for them
-   * before it closes to customers.
+   * before it closes to customers. A client that no server has answered stays connected and waits for the next server.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);

@@ -8,7 +8,7 @@ interface Server {
   places: SessionPlaces;
   /** Ports of clients that have logged in. */
   known: Set<number>;
-  /** The names of open sessions, and of those that were ended. */
+  /** The names of the open sessions. `ended` has the names of those that were ended. */
   here: string[];
   ended: string[];
   come: (origin: string, name: string) => void;

@@ -16,7 +16,7 @@ export interface Wire {
    * decision must be made at once.
    */
   judge: (first: Buffer) => Verdict<Greeting>;
-  /** The message for a client without TLS, which every client shows to its user. */
+  /** The message for a client without TLS. */
   plain: Buffer;
   /** The message for a client that has waited too long for a server. */
   late: Buffer;

@@ -6,7 +6,6 @@ import type { JobWork, Running } from '../jobs/job-child';
 import type { DatabaseRecord, UpgradeRecord } from '../on-disk/database-folder';
 import type { TlsMaterial } from '../on-disk/tls-authority';
 
-/** A running server of an instance. */
 export interface InstanceServer extends RunningServer {
   proof: ProcessProof;
   /** The folder that contains everything the server writes. */
@@ -62,11 +61,13 @@ export interface SnapshotSession {
   close(): Promise<void>;
 }
 
-/** A cutover whose sessions are already open, so that customers wait only from `seal` on. */
+/**
+ * A cutover whose sessions are already open, so that opening them adds nothing to the time in which nobody can write.
+ */
 export interface Cutover {
   /** Reads the statements that let customers in again, on the old instance or on the target. */
   readOpening(): Promise<string[]>;
-  /** Locks customers out of the old instance. Nobody writes there once this has resolved. */
+  /** Locks customers out of the old instance. No customer can write there once this has resolved. */
   seal(): Promise<void>;
   /** Waits until the target has every change of the old instance. Throws `not_caught_up`. */
   bringLevel(lap: (part: string) => void): Promise<void>;
@@ -152,7 +153,7 @@ export interface Engine {
   isReadOnly(adminUrl: string, owner: Owner): Promise<boolean>;
   /**
    * Switches a limit for the customer's new sessions on or off. With the limit, they cannot take more space, but can
-   * free some. Postgres has no such right: its sessions are read-only by default, and may ask to write.
+   * free some. Postgres cannot enforce that: its sessions are read-only by default, and may ask to write.
    */
   keepReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void>;
   /** The ports of the sessions that have logged in. */

@@ -55,8 +55,8 @@ export async function packDump(
 }
 
 /**
- * Reads an archive section by section. `siteId` is the database from which it was taken. The bytes of unwanted sections
- * are not read.
+ * Reads an archive section by section. `siteId` is the id of the database from which the archive was taken. The bytes
+ * of unwanted sections are not read.
  */
 export function readSections(
   archives: Archives,

@@ -10,10 +10,7 @@ import {
   spawnInBox,
 } from '@drydock/process';
 
-/**
- * The account under which job programs run if the agent is root. A job program needs nothing of this machine but the
- * network and its input.
- */
+/** The account under which job programs run if the agent is root. */
 const jobAccount = 299_999;
 
 export type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
@@ -37,8 +34,8 @@ export const runJob = <Result>(
   });
 
 /**
- * Starts the program in a box. Of Drydock's files the box shows only the packages and services, and the folders in
- * `mounts`. On a machine without boxes, the program starts without one.
+ * Starts the program in a box. Of Drydock's files the box shows only the packages and services with their dependencies,
+ * and the folders in `mounts`. On a machine without boxes, the program starts without one.
  */
 async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
   const isolation = await detectIsolation();

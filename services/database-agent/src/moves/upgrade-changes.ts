@@ -57,7 +57,7 @@ const newSecret = (): string => randomBytes(32).toString('hex');
 /** The facts about an upgrade or a restore that its stages and its cutover need. They never leave the machine. */
 export async function movingOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Moving> {
   const { old, target, phase, secret } = database.requireUpgrade(upgradeId);
-  // An earlier version of the agent began the upgrade and stored no secret.
+  // The secret is empty if an earlier version of the agent began the upgrade.
   if (secret === '') await database.saveUpgrade({ secret: newSecret() });
   return {
     oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
@@ -112,7 +112,8 @@ export async function remembering(
 }
 
 /**
- * Finishes the upgrade after the comparison, and stops the old instance. Throws `upgrade_mismatch` before the switch.
+ * Marks the upgrade or restore as finished, and stops the old instance. Nothing can be compared afterwards. Throws
+ * `upgrade_mismatch` before the switch.
  */
 export async function restOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   if (database.isOver(upgradeId)) return;

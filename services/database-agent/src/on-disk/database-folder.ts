@@ -11,15 +11,13 @@ const instanceSchema = z.object({
   major: majorSchema,
   port: z.int(),
   /**
-   * The account under which the instance's server runs if the agent is root. Null in records of earlier versions, until
-   * the next start.
+   * The account under which the instance's server runs if the agent is root. Null in records of earlier versions. The
+   * next start of the agent sets it.
    */
   uid: z.int().nullable().default(null),
 });
 
-/**
- * The record of a database: all facts that must survive a crash. `serving` alone decides which instance takes writes.
- */
+/** The record of a database: all facts that must survive a crash. Only the instance in `serving` may take writes. */
 const recordSchema = z.object({
   database_id: z.string(),
   mode: modeSchema,
@@ -31,7 +29,7 @@ const recordSchema = z.object({
   is_ready: z.boolean(),
   serving: z.string(),
   instances: z.array(instanceSchema),
-  /** The old instances of earlier upgrades and restores, each of which is kept for a day. */
+  /** The old instances of earlier upgrades and restores. They are removed with the last old instance, or before. */
   kept: z.array(z.object({ upgrade_id: z.string(), instance_id: z.string() })),
   /**
    * Upgrades and restores that have switched the database, newest last. The agent carries none of them out again, even
@@ -50,7 +48,10 @@ const recordSchema = z.object({
        * Whether customers are locked out of the old instance although it still serves. Only the offline path does that.
        */
       are_writes_blocked: z.boolean(),
-      /** The time when customers were locked out, from which the duration of the lock is computed at the switch. */
+      /**
+       * When the offline path locked customers out; otherwise null. At the switch, the duration of the lock is computed
+       * from it.
+       */
       blocked_at: z.iso.datetime().nullable(),
       writes_blocked_ms: z.number().nullable(),
       /** The limit of sessions that the customer has set; -1 without a limit. */

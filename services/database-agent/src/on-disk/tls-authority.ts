@@ -9,7 +9,7 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 const dayMs = 24 * 3600 * 1000;
 const authorityDays = 3650;
 const serverDays = 825;
-/** A certificate that expires within this many days is renewed when the agent starts. */
+/** The server's certificate is renewed when the agent starts if it expires within this many days. */
 const renewDays = 90;
 
 /** The certificate that an instance shows its customers, and the authority that signed it, in PEM. */
@@ -82,7 +82,10 @@ async function makeServer(
   return { certificate: certificate.toString('pem'), key: await pemOfKey(keys.privateKey) };
 }
 
-/** Writes a certificate and its key. The certificate is written last, so that it never exists without its key. */
+/**
+ * Returns the stored certificate and its key, or makes and stores new ones if they are missing or not good. The
+ * certificate is written last, so that a new one never exists without its key.
+ */
 async function keepPair(
   folder: string,
   name: string,

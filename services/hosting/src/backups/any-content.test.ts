@@ -96,7 +96,7 @@ async function spoil(siteId: string, number: number): Promise<string[]> {
 interface Ended {
   number: number;
   view: WorkflowView;
-  /** What was found after the restore, if any of it is wrong; '' if all is right. */
+  /** A description of the site after the restore if anything is wrong; '' if all is right. */
   wrong: string;
   done: string[];
 }

@@ -208,7 +208,7 @@ const mysqlJobs: EngineJobs = {
     return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
   },
   // `copy_schema` has nothing to do, because `copy_data` copies the schema with the rows. `finish` has nothing to do,
-  // because the load makes the statistics.
+  // because InnoDB updates its statistics by itself.
   stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
     if (stage === 'copy_schema' || stage === 'finish') return null;
     const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];

@@ -123,7 +123,7 @@ export async function makeMysqlDatabase(
 const grantAll = ({ databaseName, username }: Owner): string =>
   `grant all privileges on ${onlyDatabase(databaseName)}.* to ${customerOf(username)}`;
 
-/** The rights with which an account can take more space. Rows can still be deleted, and tables dropped. */
+/** The rights with which an account can take more space. Without them, rows can still be deleted and tables dropped. */
 const fillingRights =
   'insert, update, create, alter, index, references, create temporary tables, create view, create routine, trigger';
 const countSchema = z.object({ n: z.coerce.number() });
@@ -134,13 +134,16 @@ export async function isMysqlReadOnly(adminUrl: string, { username }: Owner): Pr
   return withMysql(adminUrl, async (server) => (await server.read(countSchema, sql))[0]?.n === 1);
 }
 
-/** Takes the rights to fill the database from the customer, or gives them back. Its events do not run meanwhile. */
+/**
+ * Takes the rights to fill the database from the customer, or gives them back. Without them, the customer's events do
+ * not run either.
+ */
 export async function keepMysqlReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void> {
   const revoke = `revoke ${fillingRights} on ${onlyDatabase(owner.databaseName)}.* from ${customerOf(owner.username)}`;
   await withMysql(adminUrl, async (server) => {
     await server.run(isOn ? revoke : grantAll(owner));
     await server.run(`set global event_scheduler = ${isOn ? 'off' : 'on'}`);
-    // A running event is a session of the customer's too. No endpoint knows it.
+    // A running event is a session of the customer's too. The endpoint does not know it and cannot end it.
     if (isOn) await endSessions(server, await server.read(idSchema, sessionsSql(owner.username)));
   });
 }
@@ -225,9 +228,9 @@ const sealMs = 10_000;
 const pollMs = 2;
 
 /**
- * Ends every session of the customer and lets none in again. Nobody writes once this has resolved, even after a
- * restart: the server keeps the lock of the account, and a frozen instance starts read-only. The customer has no right
- * that bypasses the lock or `read_only`. May be repeated. Throws `not_caught_up` after 10 s.
+ * Ends every session of the customer and lets none in again. The customer cannot write once this has resolved, even
+ * after a restart: the server keeps the lock of the account, and a frozen instance starts read-only. The customer has
+ * no right that bypasses the lock or `read_only`. May be repeated. Throws `not_caught_up` after 10 s.
  */
 export async function lockOutMysql(server: MysqlSession, username: string): Promise<void> {
   await server.run('set global event_scheduler = off');

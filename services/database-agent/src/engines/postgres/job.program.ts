@@ -47,8 +47,8 @@ import { type Archives, packDump, readSections, withArchives } from '../../jobs/
 import { withServer } from './own-database';
 
 /*
- * The program of the Postgres jobs. Only such a process handles the content of a customer's Postgres database. It runs
- * in a box under the account of job programs, knows nothing but its input, and ends with its job.
+ * The program of the Postgres jobs. Only such a process handles the content of a customer's Postgres database. It knows
+ * nothing but its input and ends with its job. If this machine has boxes, it runs in a box.
  */
 
 // The input of the program. The engine imports only its type. The URLs lead to the database `postgres`, with the
@@ -69,8 +69,8 @@ const stageSetupSchema = z.strictObject({
   stage: upgradeStageSchema,
   move: moveSchema,
   /**
-   * The exported snapshot of the transaction that has been open in the new database since the cutover. Null before the
-   * cutover, or if the snapshot was lost.
+   * The exported snapshot of the transaction that has been open in the new database since the cutover. Only `compare`
+   * uses it. Null for every other stage, or if the snapshot was lost.
    */
   snapshot_id: z.string().nullable(),
 });

@@ -89,8 +89,9 @@ class PostgresSnapshot implements SnapshotSession {
   }
 
   /**
-   * Opens the session of the snapshot. Its stage has an application name of its own, because each stage ends the
-   * sessions that earlier stages left under the same name.
+   * Opens the session of the snapshot. Its stage has a tag and an application name of its own. By the usual names, a
+   * later stage finds the roles and sessions that earlier stages left, and removes them. It must not remove the
+   * snapshot.
    */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
@@ -119,7 +120,7 @@ class PostgresSnapshot implements SnapshotSession {
   }
 }
 
-/** Opens the cutover. Everything slow is done here, before any customer has to wait. */
+/** Opens the cutover. Everything slow is done here, before `seal` locks customers out. */
 async function openCutover(moving: Moving): Promise<Cutover> {
   const { databaseName, upgrade } = moving;
   const move = postgresMove(moving);
