@@ -10,9 +10,9 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
  * refuses a request.
  *
  * The processes that work for customers are sampled twice a second, and every two seconds while none of them uses much
- * of the CPU. They are the servers of files and pages, the applications, and the sites' Postgres if it runs on this
- * machine. A Postgres server of one organisation counts as a whole. Of a server that organisations share, only the
- * sessions count.
+ * of the CPU. They are the servers of files and pages, the applications, the sites' MariaDB servers, and the sites'
+ * Postgres servers on this machine. A Postgres server of one organisation counts as a whole. Of a Postgres server that
+ * organisations share, only the sessions count.
  *
  * Jobs (packing, loading) are work whose result no visitor waits for. They have a fixed priority and are not counted:
  * otherwise a backup would slow down the pages of its own site.
