@@ -30,8 +30,8 @@ import {
 } from '../site/site-jobs.protocol';
 
 /**
- * The calls of the control protocol; see the README of packages/agent. Every change but `restartApp` is idempotent
- * under its fence.
+ * The calls of the control protocol; see the README of packages/agent. A change that is sent again under its fence has
+ * no further effect, except that `restartApp` restarts again and `freezeSite` begins the length of the freeze anew.
  */
 export interface SiteHostClient {
   /** Creates the site, or completes a site that a crash left incomplete. */
