@@ -116,7 +116,7 @@ test('a power cut leaves no manifest without its objects, because they are synce
   const order = calls.filter((call) => !call.endsWith('.partial'));
   expect(order.filter((call) => call.startsWith('rename segment-')).length).toBeGreaterThan(1);
   expect(order.slice(-3)).toEqual([`sync ${folder}`, 'rename manifest', `sync ${folder}`]);
-  // The new folders are entries of their parents.
+  // The parents of the new folders are synced too, because a new folder is an entry of its parent.
   expect(order).toEqual(expect.arrayContaining([`sync ${root}`, `sync ${join(root, 'site')}`]));
 });
 

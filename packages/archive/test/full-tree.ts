@@ -44,8 +44,8 @@ export function describeFully(directory: string, skip: ReadonlySet<string> = new
 }
 
 /**
- * The attributes as the kernel lists them, with values in hex. The label of SELinux is left out, because the machine
- * sets it.
+ * Returns the attributes as the kernel lists them, sorted by name, with values in hex. The label of SELinux is left
+ * out, because the machine sets it.
  */
 function attributesOf(location: string | Buffer): string {
   if (libc === null || lstatSync(location).isSymbolicLink()) return '';

@@ -15,7 +15,7 @@ export class MemoryArchive implements ArchiveSink, ArchiveSource {
     return Buffer.from(bytes);
   }
 
-  /** A copy in which one object is replaced. */
+  /** Returns a copy in which one object is replaced. */
   with(name: string, change: (bytes: Buffer) => Buffer): MemoryArchive {
     const copy = new MemoryArchive();
     for (const [key, bytes] of this.objects) copy.objects.set(key, bytes);

@@ -14,9 +14,9 @@ import type { ChildExit } from './guarded-child';
  * box may create any number, or it shares the machine's user namespace, whose limit must not change. Descriptors from
  * FREE_FD on do not belong to the command.
  *
- * PORTS is empty if the box shares the machine's network. Otherwise Node runs HAND_OVER ({@link handOverSource}), which
- * listens on the ports and passes the sockets on over descriptor 8. Node reads files of the machine, so it starts
- * before the mounts and ends before the root changes.
+ * PORTS is empty if the box shares the machine's network. If PORTS is not empty, Node runs HAND_OVER ({@link
+ * handOverSource}), which listens on the ports and passes the sockets on over descriptor 8. Node reads files of the
+ * machine, so it starts before the mounts and ends before the root changes.
  *
  * Descriptor 9 is a socket to the process that requested the box. The script reports errors there. The process that
  * becomes the command writes "ready" there and waits for "go". If the requester has died, nothing is started. The

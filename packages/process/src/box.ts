@@ -133,11 +133,12 @@ const ownFolders = [
 ];
 
 /**
- * Starts a program in a box, where only `mounts` of the machine are visible. All programs of customers run this way,
- * and so do programs of Drydock that work on customers' content. So links and renames can reach only the customer's own
- * files. The network is the machine's, unless `ownNetwork` is given. `proof` and `stop` concern the command, with its
- * pid outside of the box. When the command ends, all processes of the box end, and then `exited` resolves. A command
- * that exits with 128 and the number of a signal is reported as ended by that signal. @throws BoxError
+ * Starts a program in a box, where only `mounts` of the machine are visible. Wherever boxes are possible, all programs
+ * of customers run this way, and so do programs of Drydock that work on customers' content. So links and renames can
+ * reach only the customer's own files. The network is the machine's, unless `ownNetwork` is given. `proof` has the
+ * command's pid outside of the box, and `stop` signals the command. When the command ends, all processes of the box
+ * end, and then `exited` resolves. A command that exits with 128 and the number of a signal is reported as ended by
+ * that signal. @throws BoxError
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);

@@ -4,7 +4,7 @@ import path from 'node:path';
 
 const besideName = (file: string): string => `${file}.next-${randomBytes(6).toString('hex')}`;
 
-/** Tells whether a crash during a replacement left this file, which has no further use. */
+/** Tells whether a name is that of a temporary file, which a crash can leave behind and nobody needs. */
 export const isLeftover = (name: string): boolean => /\.next-[0-9a-f]{12}$/.test(name);
 
 /** Syncs a folder. A rename in the folder is durable only after this. */

@@ -3,8 +3,8 @@ import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * The identity of a process, which a later process with its pid does not share. `startedTicks` is the kernel's start
- * time: ticks since boot on Linux, the text of `ps -o lstart` elsewhere.
+ * The identity of a process. A later process with the same pid has another identity. `startedTicks` is the kernel's
+ * start time: ticks since boot on Linux, the text of `ps -o lstart` elsewhere.
  */
 export interface ProcessProof {
   pid: number;
@@ -115,8 +115,8 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * Waits until this folder is the working directory of no other process, because a second server would destroy the data.
- * @throws if that takes longer than `withinMs`
+ * Waits until this folder is the working directory of no other process, because a second server on a data folder would
+ * destroy the data. @throws if that takes longer than `withinMs`
  */
 export async function waitUntilLeft(folder: string, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;

@@ -63,9 +63,9 @@ function blockEventLoop(durationMs: number): void {
 type FaultOutcome = 'continue' | 'repeat';
 
 /**
- * A named point where a test can kill, freeze, fail, delay or repeat this process. The point does nothing unless the
- * folder `DRYDOCK_FAULTS` has a token for the point. Each token works once, in one process. Throws {@link
- * InjectedFault} in mode `throw`.
+ * A named point where a test can kill, freeze or delay this process, make it fail, or make it repeat its work. The
+ * point does nothing unless the folder `DRYDOCK_FAULTS` has a token for the point. Each token works once, in one
+ * process. Throws {@link InjectedFault} in mode `throw`.
  */
 export function faultpoint(name: string): FaultOutcome {
   // This variable is read directly and is no part of a service's configuration, because a faultpoint must work in every

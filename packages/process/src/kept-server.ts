@@ -18,7 +18,10 @@ export interface Awaited {
   onLog?: ((text: string) => void) | undefined;
 }
 
-/** Resolves when a started server answers. @throws with its last output if it ends or does not answer in time */
+/**
+ * Resolves when a started server answers. @throws with its last output if it ends or does not answer in time, and
+ * without output if it refuses the password
+ */
 export async function waitUntilAnswering(
   child: GuardedChild,
   { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited,

@@ -3,8 +3,8 @@ import { parentPort } from 'node:worker_threads';
 import { type PriorityMessage, readProcessUse, setNice } from './priority';
 
 /**
- * Kernel threads are skipped, but the kernel may give the pid of an ended one to a process. So the skipped pids are
- * forgotten after this many reads.
+ * Kernel threads are skipped. The kernel may give the pid of an ended kernel thread to a process, so the skipped pids
+ * are forgotten after this many reads.
  */
 const readsBetweenSearches = 20;
 const kernelThreads = new Set<number>();

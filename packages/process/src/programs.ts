@@ -1,13 +1,13 @@
 import path from 'node:path';
 import type { BoxMount } from './box';
 
-/** The root of this repository or of the image. The path is the same from src/ and from dist/. */
+/** The root of this repository or of the container image. The path is the same from src/ and from dist/. */
 const root = path.resolve(__dirname, '../../..');
 const inside = '/drydock';
 
 /**
- * Returns mounts for boxes that run programs of Drydock: the compiled packages and services, read-only. They contain no
- * data.
+ * Returns read-only mounts for boxes that run programs of Drydock: packages, services and node_modules. These folders
+ * contain no data.
  */
 export function programMounts(): BoxMount[] {
   return ['packages', 'services', 'node_modules'].map((name) => ({

@@ -67,9 +67,9 @@ export function findRedis(): string | null {
 }
 
 /**
- * Starts a private Redis or Valkey on loopback, with a password and an append-only file. The server evicts nothing,
- * because a queue must not forget jobs. Resolves when the server answers, after it has loaded its file. @throws if no
- * program is on the PATH, or with the server's last output if it does not start
+ * Starts a private Redis or Valkey on loopback, with a password and, unless it is ephemeral, an append-only file. The
+ * server evicts nothing, because a queue must not forget jobs. Resolves when the server answers, after it has loaded
+ * its file. @throws if no program is on the PATH, or with the server's last output if it does not start
  */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const program = findRedis();
@@ -127,7 +127,7 @@ function configurationText(folder: string, port: number, passwords: readonly str
   return `${lines.join('\n')}\n`;
 }
 
-/** Reads the password of the folder, which is generated at the first start. */
+/** Reads the folder's password. The first start generates it. */
 function keptPassword(folder: string): string {
   const file = path.join(folder, 'password');
   if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });

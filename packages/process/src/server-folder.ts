@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * The account of a server without a customer if this process is root, because database servers refuse to run as root.
+ * Root starts a server that belongs to no customer under this account, because database servers refuse to run as root.
  */
 const nobody = 65_534;
 
@@ -17,8 +17,8 @@ const nobody = 65_534;
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
 /**
- * The folder for the data of servers that root starts, if their account cannot enter the clone. The folder survives a
- * reboot, unlike the temporary folder.
+ * The folder for the data of servers that root starts, if their account cannot enter the requested folder. This folder
+ * survives a reboot, unlike the temporary folder.
  */
 export const reachableHome = '/var/lib/drydock';
 
@@ -29,7 +29,8 @@ export function serverAccount(account: number | null = null): { uid: number; gid
 }
 
 /**
- * Creates a folder that only this process's account can enter. If this process is root, the folder belongs to `nobody`.
+ * Creates a folder that only its owner can enter. The owner is this process's account, or `nobody` if this process is
+ * root.
  */
 export function makePrivateFolder(folder: string): void {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -102,7 +103,9 @@ function findElsewhere(folder: string): string {
   return home;
 }
 
-/** Returns the superuser's password, which is generated once. Only this process's account can read the file. */
+/**
+ * Returns the superuser's password, which is generated once. Only this process's account can read the password file.
+ */
 export function settlePassword(passwordFile: string): string {
   if (!fs.existsSync(passwordFile)) {
     const unfinished = `${passwordFile}.${process.pid}`;
@@ -118,8 +121,8 @@ const socketPathBytesMax = 103;
 /**
  * Creates the folder of a server's Unix socket, and removes leftover sockets, with which the server could not listen.
  * The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt` records.
- * The path is the same at every start. Every account may use the socket, because jobs run under sites' accounts.
- * Applications cannot reach it, because their boxes do not show the folder.
+ * The path stays the same unless the recorded folder disappears. Every account may use the socket, because jobs run
+ * under sites' accounts. Applications in boxes cannot reach it, because their boxes do not show the folder.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(
@@ -151,8 +154,8 @@ function findShort(note: string): string {
 }
 
 /**
- * Tells whether only its owner can write the folder. Unless this process is root, the owner must be its own account: in
- * a folder such as /tmp, another account may have taken the name after a cleanup.
+ * Tells whether only its owner can write the folder. Unless this process is root, the owner must be this process's
+ * account: in a folder such as /tmp, another account may have taken the name after a cleanup.
  */
 function isPrivateFolder(folder: string): boolean {
   const stats = fs.lstatSync(folder, { throwIfNoEntry: false });

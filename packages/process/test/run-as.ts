@@ -18,7 +18,7 @@ chmodSync(compiled, 0o755);
 
 export const removeCompiled = (): void => rmSync(compiled, { recursive: true, force: true });
 
-/** The user id that runs the scripts of a kind and may own files in a box of that kind. */
+/** The user id under which the scripts of a kind run. */
 export const ownerOf = (kind: Kind): number =>
   kind === 'accounts' || process.getuid?.() !== 0 ? (process.getuid?.() ?? 0) : nobody;
 /** The user id of the box's processes, and of the files that these processes create. */

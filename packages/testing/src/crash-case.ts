@@ -94,7 +94,8 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
   const kills = [
     killAt(at('before'), step, again),
     killAt(at('after_effect'), step, again),
-    // The checkpoint ends this step and starts the next step. So a death after it does not start this step again.
+    // The checkpoint ends this step and starts the next step. So a death after the checkpoint does not start this step
+    // again.
     killAt(at('after_checkpoint'), step, { attempts: 1 }),
   ];
   const thrice = profile === 'full' || index === 0 ? [killAt(at('after_effect'), step, { attempts: 4 }, 3)] : [];

@@ -64,11 +64,11 @@ export interface CrashOptions {
 }
 
 /**
- * Kills, freezes, repeats and fails every step of a workflow with real processes, each case in its own run. Checks that
- * the workflow ends, that the resource has one unfinished workflow at a time, that no stale fence has an effect, that
- * no effect is applied twice with different outcomes, that there is one audit row, that the resource is OLD or NEW as
- * the outcome says, and that every fault happened. Throws one error that lists all failed cases, with the error of the
- * first failed case as cause.
+ * Kills, freezes, repeats and fails every step of a workflow with real processes, each case in its own run unless
+ * `inFewRuns` is set. Checks that the workflow ends, that the resource has at most one unfinished workflow at a time,
+ * that no stale fence has an effect, that no effect is applied twice with different outcomes, that there is one audit
+ * row, that the resource is OLD or NEW as the outcome says, and that every fault happened. Throws one error that lists
+ * all failed cases, with the error of the first failed case as cause.
  */
 export async function crashEveryStep<Run extends { workflowId: string }>(
   definition: CrashDefinition,
@@ -172,8 +172,8 @@ async function expireFrozen<Run extends { workflowId: string }>({
 }
 
 /**
- * Waits until another worker has finished the step with a higher fence. If the frozen worker continued earlier, its
- * writes would not be stale.
+ * Waits until another worker has finished the step with a higher fence, or the workflow has ended. If the frozen worker
+ * continued earlier, its writes would not be stale.
  */
 async function untilOvertaken<Run extends { workflowId: string }>(
   crashCase: CrashCase,

@@ -16,7 +16,7 @@ export type QueueBackend = 'redis' | 'postgres';
 
 /**
  * Returns the queue backends for `describe.each(queueBackends())`: the one that QUEUE_BACKEND names, or both. If the
- * PATH has neither Redis nor Valkey, returns only Postgres and prints that.
+ * PATH has neither Redis nor Valkey, returns only Postgres and prints that, but throws if CI is `true`.
  */
 export function queueBackends(): QueueBackend[] {
   const forced = process.env['QUEUE_BACKEND'];
@@ -33,7 +33,10 @@ export function queueBackends(): QueueBackend[] {
  */
 export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
 
-/** Returns the backends for crash suites of services. The suites of @drydock/workflow crash on all backends. */
+/**
+ * Returns the backends for crash suites of services: in chaos all, otherwise only one, because the suites of
+ * @drydock/workflow crash on all backends.
+ */
 export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
 
 /**
@@ -57,8 +60,8 @@ interface CrashScope {
 }
 
 /**
- * Returns the crash cases of a workflow to run. In chaos these are all but `never`. Otherwise they are the deaths, the
- * failures and everything in `delicate` steps, or only `onlyInCi` in the long suites.
+ * Returns the crash cases of a workflow to run. In chaos these are all but `never` and `finish.before`. Otherwise they
+ * are the deaths, the failures and everything in `delicate` steps, or only `onlyInCi` in the long suites.
  */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));

@@ -210,7 +210,10 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
   };
 }
 
-/** Reads the environment of a process from /proc. The supervisor writes no secrets to disk, so they are only there. */
+/**
+ * Reads the environment of a process from /proc. The secrets are only there, because the supervisor writes none to
+ * disk.
+ */
 function environmentOf(pid: number): Record<string, string> {
   const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));

@@ -53,8 +53,8 @@ export interface ArchiveWanted<Spec> {
 /** The calls of the control protocol; see the README of packages/agent. Every change is idempotent under its fence. */
 export interface DatabaseHostClient {
   /**
-   * Lists the majors whose programs the agent has. Callers assume that every agent has those of Postgres. An agent of
-   * an earlier version does not know this call, and the list is then empty.
+   * Lists the majors whose programs the agent has. Callers assume that every agent has those of Postgres. For an agent
+   * of an earlier version, which does not know this call, the list is empty.
    */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
@@ -99,8 +99,8 @@ export interface DatabaseHostClient {
 export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
 
 /**
- * The time limit of a call. The slowest calls create an instance, which takes up to ten seconds under load, or stop
- * one, which takes at most twenty.
+ * The time limit of a call. The slowest calls create an instance (up to 10 s under load) or stop an instance (at most
+ * 20 s).
  */
 const deadlineMs = 90_000;
 
@@ -124,8 +124,8 @@ export function createDatabaseHostReaderClient({ url, secret }: ControlAddress):
 }
 
 /**
- * The typed client of the database agent's control protocol. Every method throws {@link DatabaseHostError}, for the
- * reasons that `createControlClient` lists.
+ * The typed client of the database agent's control protocol. A refused or unanswered call throws {@link
+ * DatabaseHostError}, for the reasons that `createControlClient` lists.
  */
 export function createDatabaseHostClient(address: ControlAddress): DatabaseHostClient {
   const client = createControlClient(databaseHostProtocol, { ...address, deadlineMs });

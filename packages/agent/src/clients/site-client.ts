@@ -30,8 +30,8 @@ import {
 } from '../site/site-jobs.protocol';
 
 /**
- * The calls of the control protocol; see the README of packages/agent. Every change but `restartApp` is idempotent
- * under its fence.
+ * The calls of the control protocol; see the README of packages/agent. A change that is sent again under its fence has
+ * no further effect, except that `restartApp` restarts again and `freezeSite` begins the length of the freeze anew.
  */
 export interface SiteHostClient {
   /** Creates the site, or completes a site that a crash left incomplete. */
@@ -63,11 +63,12 @@ export interface SiteHostClient {
   /**
    * Restarts the site's application, so that the next request gets a new process. Throws `no_app` if the site has no
    * application, `restart_blocked` if `tmp` or `tmp/restart.txt` is a link or no ordinary folder or file, and
-   * `sandbox_unavailable`. Each call restarts the application again.
+   * `sandbox_unavailable` if this machine cannot isolate applications. Each call restarts the application again.
    */
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /**
-   * Removes a release that is not in use: drops its database, moves its files away at once, and deletes them slowly.
+   * Removes a release that is not in use: moves its files away at once, drops its database unless another release has
+   * the same, and deletes the files slowly.
    */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
   /**
@@ -122,8 +123,8 @@ export function createSiteHostReaderClient({ url, secret }: ControlAddress): Sit
 }
 
 /**
- * The typed client of the site agent's control protocol. Every method throws {@link SiteHostError}, for the reasons
- * that `createControlClient` lists.
+ * The typed client of the site agent's control protocol. A refused or unanswered call throws {@link SiteHostError}, for
+ * the reasons that `createControlClient` lists.
  */
 export function createSiteHostClient(address: ControlAddress): SiteHostClient {
   const control = createControlClient(siteHostProtocol, { ...address, deadlineMs });

@@ -17,7 +17,7 @@ import {
 
 /**
  * The workflow's claim. Every change carries the claim's fence. The agent refuses a fence that is lower than the
- * highest it has seen.
+ * highest it has seen for the same site or database.
  */
 export interface Claim {
   fence: string;

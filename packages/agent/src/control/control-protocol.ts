@@ -9,8 +9,8 @@ export const changeSchema = z.strictObject(changeFields);
 export type Change = z.infer<typeof changeSchema>;
 
 /**
- * The name of a change in the ledger. `detail` says more about the change, such as the release that a switch replaces,
- * or the id of a submitted job.
+ * The name of a change in the agent's ledger (`Ledger`). `detail` says more about the change, such as the release that
+ * a switch replaces, or the id of a submitted job.
  */
 export interface ChangeName {
   op: string;

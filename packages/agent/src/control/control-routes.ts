@@ -18,8 +18,8 @@ export interface ControlRoute {
 }
 
 /**
- * The target of an upgraded connection: the path, and the function that takes the socket. Throws a HostError if no job
- * waits for the connection.
+ * The route of upgraded connections: their path, and the function that takes the socket. `connect` throws a HostError
+ * if no job waits for the connection.
  */
 export interface ChannelRoute {
   pattern: RegExp;
@@ -45,8 +45,8 @@ export const ok = (body: unknown): ControlAnswer => ({ status: 200, body });
 export const done: ControlAnswer = { status: 204 };
 
 /**
- * Returns the functions with which an agent defines its routes, one line for each call. `{…}` in a call's path stands
- * for a second id. The handler gets that id as its last argument and must validate it.
+ * Returns the functions with which an agent defines its routes, one line for each call. `{…}` in the path of a `route`
+ * stands for a second id. The handler gets that id as its last argument and must validate it.
  */
 export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
   const route = (

@@ -24,8 +24,8 @@ export class DatabaseHostError extends HostError<DatabaseHostErrorCode> {
 }
 
 /**
- * The control protocol, which both ends parse with these schemas. Paths are `/control/databases/{databaseId}` and
- * below.
+ * The control protocol of a database agent. Client and agent parse its messages with the schemas of this file. Paths
+ * are `/control/databases/{databaseId}` and below.
  */
 export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
   things: 'databases',
@@ -38,7 +38,7 @@ export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
 const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
 const reservedNames =
   /^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/;
-/** A name of lower-case letters, digits and underscores that neither engine uses itself. */
+/** A name of lower-case letters, digits and underscores that neither an engine nor Drydock uses itself. */
 const nameSchema = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/)
@@ -83,7 +83,7 @@ export const hostMajorsSchema = z.object({ majors: z.array(majorSchema) });
 export const databaseDescriptionSchema = z.object({
   database_id: z.string(),
   mode: modeSchema,
-  /** The address, which never changes. It accepts TLS only. */
+  /** The address (host and port), which never changes. It accepts TLS only. */
   host: z.string(),
   port: z.int(),
   ca_certificate: z.string(),
@@ -137,8 +137,8 @@ export const dumpJobSchema = z.strictObject({
   sequence: z.int(),
   created_at: z.iso.datetime(),
   /**
-   * The id of a restore or an upgrade. The dump is made from the instance that this restore or upgrade has replaced,
-   * which must still run. Without this field the serving instance is dumped.
+   * The id of a restore or an upgrade. The dump is made from the instance that this restore or upgrade has replaced.
+   * That instance must still run. Without this field the serving instance is dumped.
    */
   replaced_by: upgradeIdSchema.optional(),
 });
@@ -160,8 +160,8 @@ export const tryDumpResultSchema = z.object({
   findings: loadFindingsSchema.default([]),
 });
 /**
- * The result of a load into a target or a scratch instance. `findings` are the parts of the backup that are missing
- * from the loaded database, or that could not be proven.
+ * The result of a load into a target or a scratch instance. `findings` are the parts of the backup that the loaded
+ * database lacks, has in another form, or has without proof.
  */
 export const loadedDumpSchema = z.object({
   tables: z.int(),

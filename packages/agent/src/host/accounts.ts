@@ -10,7 +10,7 @@ const fileSchema = z.strictObject({ next_uid: z.int() });
 
 /**
  * Gives each tenant a separate system account, whose uid is never used again. Only root can run a process under another
- * account. An agent that does not run as root separates tenants by boxes alone.
+ * account. An agent that does not run as root can separate tenants only by boxes.
  */
 export class Accounts {
   private readonly file: string;

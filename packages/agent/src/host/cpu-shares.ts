@@ -5,16 +5,16 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 
 /*
  * Priorities keep one organisation from taking the CPU of a machine from the others. The more of the machine an
- * organisation has used in the last seconds, the lower is the priority of all its processes while another organisation
- * also uses the machine. A low priority costs nothing while nobody else wants the CPU. So no process is stopped and no
- * request is refused.
+ * organisation has used in the last seconds, the lower is the priority of its processes while another organisation also
+ * uses the machine. A low priority costs nothing while nobody else wants the CPU, and neither stops a process nor
+ * refuses a request.
  *
  * The processes that work for customers are sampled twice a second, and every two seconds while none of them uses much
- * of the CPU. They are the servers of files and pages, the applications, and the sites' Postgres if it runs on this
- * machine. A Postgres server of one organisation counts as a whole. Of a server that organisations share, only the
- * sessions count.
+ * of the CPU. They are the servers of files and pages, the applications, the sites' MariaDB servers, and the sites'
+ * Postgres servers on this machine. A Postgres server of one organisation counts as a whole. Of a Postgres server that
+ * organisations share, only the sessions count.
  *
- * Jobs (packing, loading) are work whose result no visitor waits for. They run at one low priority and are not counted:
+ * Jobs (packing, loading) are work whose result no visitor waits for. They have a fixed priority and are not counted:
  * otherwise a backup would slow down the pages of its own site.
  */
 
@@ -29,7 +29,7 @@ const restFactor = 4;
  * server that does next to nothing may seem to use 0.5 % of a core between two samples.
  */
 const restCores = 0.02;
-/** The time between two samples while sessions of Postgres begin. */
+/** The shortest time between two samples. It applies while sessions of Postgres begin. */
 const soonMs = 50;
 /** The time constant, in milliseconds, with which the recorded use of the CPU decays. */
 const fadeMs = 2_000;
@@ -42,8 +42,8 @@ const niceMax = 19;
 const niceMin = 3;
 const jobNice = 5;
 /**
- * The share of one core from which an organisation counts as active: what a single visitor uses who requests a page
- * every few seconds. That visitor would wait if the other organisations kept their full priority.
+ * The share of one core from which an organisation counts as active. A single visitor who requests a page every few
+ * seconds uses this share, and would wait if the other organisations kept their full priority.
  */
 const activeCores = 0.001;
 
@@ -66,7 +66,7 @@ interface Root {
   organisation: string;
   kind: WorkKind;
   cpuMs: number | null;
-  /** The Postgres server, if this is one of its sessions. */
+  /** The Postgres server, if this root is a session of a server. */
   server?: Root | undefined;
 }
 
@@ -82,8 +82,8 @@ export interface SitesServer {
 
 export interface CpuSharesOptions {
   /**
-   * The Postgres servers of sites that run now. Sites of several organisations may share a server, so the role of a
-   * session says which organisation it works for.
+   * The running Postgres servers of sites. Sites of several organisations may share a server, so the role of a session
+   * says which organisation it works for.
    */
   clusters: () => readonly SitesServer[];
   /** The organisation of the site that has this role, or null when the role is unknown. */
@@ -333,7 +333,7 @@ const keyOf = ({ pid, startedTicks }: ProcessUse): string => `${pid} ${startedTi
 
 /**
  * Returns the pid of the server's own process. The server writes its pid beside its socket. A server in a box writes
- * its pid in the box's namespace, so it is found by that pid and by the port in its arguments.
+ * its pid in the box's namespace, so the process is found by that pid and by the port in its arguments.
  */
 function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);

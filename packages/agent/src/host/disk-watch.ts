@@ -6,7 +6,7 @@ import { errorCodeOf } from '@drydock/process';
 import { FairPlaces } from './fair-places';
 
 /**
- * The multiple of its limit above which nobody can use a database. Between the limit and this multiple, sessions can
+ * A database above its limit times this factor is closed to everybody. Between the limit and that size, sessions can
  * still delete.
  */
 const farOver = 1.2;
@@ -73,8 +73,8 @@ async function namesIn(folder: string): Promise<string[]> {
 /** The shortest pause between two checks of a tenant's disk. The tenant may exceed its limit in between. */
 const everyMs = 5_000;
 /**
- * The pause is longer by this multiple of the time that the last check took. So a tenant with a million folders takes
- * little of the time in which others are checked.
+ * The pause is longer by this multiple of the time that the last check took. So a tenant with a million folders leaves
+ * the places of `checkedAtOnce` to other tenants most of the time.
  */
 const restFactor = 10;
 const dueEveryMs = 1_000;
@@ -89,7 +89,7 @@ export interface WatchedDisk {
 
 export interface DiskWatchOptions<Tenant extends WatchedDisk> {
   tenants: () => Iterable<Tenant>;
-  /** The id that shares the checks' places with others, such as an organisation's. */
+  /** The id of the tenant's owner, such as an organisation, for {@link FairPlaces}. */
   ownerOf: (tenant: Tenant) => string;
   onError: (error: unknown) => void;
 }

@@ -30,7 +30,7 @@ function isFree(port: number, host: string): Promise<boolean> {
   });
 }
 
-/** Gives out ports. The caller records each port and uses it for good. */
+/** Gives out ports. The caller records each port, and keeps it until `release`. */
 export class PortAllocator {
   private readonly host: string;
   private readonly taken = new Set<number>();

@@ -1,5 +1,8 @@
 const cancelRequestCode = 80_877_102;
-/** A cancel request is a length, a code, a pid and a key of four bytes. From protocol 3.2 on the key may be longer. */
+/**
+ * A cancel request is a length, a code, a pid and a key, of four bytes each. From protocol 3.2 on the key may be
+ * longer.
+ */
 const cancelBytesMin = 16;
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
@@ -50,7 +53,7 @@ export function writeStartup(protocol: number, parameters: Map<string, string>):
   return Buffer.concat([head, body]);
 }
 
-/** Makes an ErrorResponse, which every client shows to its user. */
+/** Makes an ErrorResponse of severity FATAL. */
 export function writeFatal(sqlState: string, message: string): Buffer {
   const body = Buffer.from(`SFATAL\0VFATAL\0C${sqlState}\0M${message}\0\0`);
   const head = Buffer.alloc(5);
@@ -59,12 +62,12 @@ export function writeFatal(sqlState: string, message: string): Buffer {
   return Buffer.concat([head, body]);
 }
 
-/** The first bytes of a packet of MySQL's protocol: its length, and its number in the exchange. */
+/** The length of the head of a packet in MySQL's protocol: the packet's length, and its number in the exchange. */
 export const packetHeadBytes = 4;
 
 /**
- * Makes an error packet, which every client shows to its user. `sequence` is the number of the packet that the error
- * replaces. An error in place of the server's greeting has number 0 and no SQL state.
+ * Makes an error packet. `sequence` is the number of the packet that the error replaces. An error in place of the
+ * server's greeting has number 0 and no SQL state.
  */
 export function writeMysqlError(code: number, message: string, { sequence = 0, sqlState = '' } = {}): Buffer {
   const state = sqlState === '' ? '' : `#${sqlState}`;

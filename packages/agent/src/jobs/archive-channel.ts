@@ -96,7 +96,7 @@ class ByteReader {
   }
 }
 
-/** The most bytes of an object, which is more than any object of an archive has. */
+/** A limit in bytes that no object of an archive reaches. */
 const objectBytesMax = 48 * 2 ** 20;
 /** The most objects that are read or written, and so held in memory, at the same time. */
 const atOnceMax = 4;
@@ -128,7 +128,10 @@ export interface ServedChannel {
    * connection broke.
    */
   ended: Promise<void>;
-  /** The first error of the storage; a refusal is none. `runJob` throws it for the job's `storage_failed`. */
+  /**
+   * The first error of the storage. A refusal of an archive does not count. `runJob` throws this error if the job fails
+   * with `storage_failed`.
+   */
   failure(): unknown;
 }
 

@@ -10,8 +10,8 @@ const digestOf = (asked: object): string =>
   createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
 
 /**
- * Runs every change of an agent. Changes of the same site or database run one after the other. Each change is admitted
- * or refused, which the ledger records in one line, before its work begins.
+ * Runs every change of an agent. Changes of the same site or database run one after the other. Before the work of a
+ * change begins, the change is admitted or refused, and the ledger records that decision in one line.
  */
 export class Changes {
   private readonly ledger: Ledger;
@@ -68,8 +68,8 @@ export interface LedgerEntry {
 }
 
 /**
- * An append-only record of every requested change. A line is written before its change is made. Operators read the
- * ledger after an incident.
+ * An append-only record of the changes that were admitted or refused. A line is written before its change is made.
+ * Operators read the ledger after an incident.
  */
 export class Ledger {
   private readonly file: string;

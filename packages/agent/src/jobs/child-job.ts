@@ -33,7 +33,7 @@ export interface ChildJob<Result> {
    * can read arguments and environments.
    */
   setup: object;
-  /** The connection that the child inherits. Only the child may use it afterwards. */
+  /** The connection that the child inherits, or null. Only the child may use it afterwards. */
   channel: Socket | null;
   signal: AbortSignal;
   progress(share: number): void;

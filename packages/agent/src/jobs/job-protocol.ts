@@ -2,7 +2,7 @@ import { ArchiveError, systemErrorCode } from '@drydock/archive';
 import { z } from 'zod';
 import { changeFields } from '../control/control-protocol';
 
-/** The id of a job. The caller chooses it, so that it can repeat a submission whose answer was lost. */
+/** The id of a job. The caller chooses the id, so that a submission whose answer was lost can be repeated. */
 export const jobIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
 
 export const submitJobSchema = z.strictObject({
@@ -25,8 +25,8 @@ export const jobStateSchema = z.enum(['queued', 'running', 'succeeded', 'failed'
 export type JobState = z.infer<typeof jobStateSchema>;
 
 /**
- * The problem of a failed job. `code` is stable, and each kind of job defines its codes. `detail` is for logs. `facts`
- * are further details for callers of this kind of job.
+ * The problem of a failed or cancelled job. `code` is stable, and each kind of job defines its codes. `detail` is for
+ * logs. `facts` are further details for callers of this kind of job.
  */
 export const jobProblemSchema = z.object({
   code: z.string(),

@@ -17,7 +17,7 @@ class Work {
     for (const end of this.ends.splice(0)) end();
   };
 
-  /** A kind of job whose work ends on request, or a moment after its signal. */
+  /** A kind of job whose work ends on request, or a moment after its signal is aborted. */
   readonly kind = jobKind({
     spec: z.strictObject({
       lock: z.string().nullable(),
@@ -177,7 +177,8 @@ test('after a restart a running job is interrupted, and an ended job has its res
   await untilState('done', 'succeeded');
   await submit('cut');
   await untilState('cut', 'running');
-  // The record from before the close is restored, in which the job has no end. So the folder is as after a kill.
+  // The test restores the record from before the close, in which the job is unfinished. So the folder is as after a
+  // kill.
   const journal = path.join(folder, 'jobs', id);
   const before = await readFile(path.join(journal, 'cut.json'), 'utf8');
   await host.close();

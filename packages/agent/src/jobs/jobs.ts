@@ -112,7 +112,7 @@ interface Job {
 }
 
 export interface JobsOptions {
-  /** The folder of the agent's own records. It gets the folder `jobs`. */
+  /** The folder of the agent's own records. Jobs are recorded in its folder `jobs`. */
   folder: string;
   kinds: Readonly<Record<string, AnyJobKind>>;
   log: Log;

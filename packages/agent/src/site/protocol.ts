@@ -23,7 +23,10 @@ export class SiteHostError extends HostError<SiteHostErrorCode> {
   override readonly name = 'SiteHostError';
 }
 
-/** The control protocol, which both ends parse with these schemas. Paths are `/control/sites/{siteId}` and below. */
+/**
+ * The control protocol of a site agent. Client and agent parse its messages with the schemas of this file. Paths are
+ * `/control/sites/{siteId}` and below.
+ */
 export const siteHostProtocol: ControlProtocol<SiteHostErrorCode> = {
   things: 'sites',
   parties: { issuer: 'hosting', audience: 'site-host' },
@@ -80,14 +83,17 @@ export const siteDescriptionSchema = z.object({
 
 export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
 /**
- * The result of a request to a site. `app_generation` is the number of the application's process that answered; null
- * for a site without an application.
+ * The result of a request to a site. `app_generation` is the number of the application's process that answered, or null
+ * if no application answered.
  */
 export const probeAnswerSchema = z.object({
   http_status: z.int().nullable(),
   app_generation: z.int().nullable(),
   sql_ok: z.boolean(),
-  /** False if no answer came in time, or if the server is starting. An older agent does not send this field. */
+  /**
+   * False if the database gave no answer in time, or if its server is starting. An older agent does not send this
+   * field.
+   */
   sql_answered: z.boolean().default(true),
   detail: z.string(),
 });

@@ -22,7 +22,10 @@ const keysSchema = z.strictObject({
 const id = z.string().min(1).max(200);
 const mac = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** An archive as Drydock has recorded it. The job asks for the archive's objects by its position in the list. */
+/**
+ * An archive as Drydock has recorded it. The job names the archive by its position in the list when it requests
+ * objects.
+ */
 const expectedArchiveSchema = z.strictObject({ archive_id: id, manifest_mac: mac, keys: keysSchema });
 /** The site and the organisation that the archives belong to. In a drill the archives are loaded into another site. */
 const originSchema = z.strictObject({ site_id: id, organisation_id: id });
@@ -62,6 +65,7 @@ const count = z.int().min(0);
 /**
  * A path and the reason why it is reported. For a reason in `partlyKept`, the archive has the path, but the path is
  * incomplete, mixes several moments or leads nowhere after a restore. For any other reason, the archive lacks the path.
+ * A directory that the agent may not read is an exception: the archive has the directory without its content.
  */
 const skippedPathSchema = z.strictObject({ path: z.string(), reason: z.string() });
 export type SkippedPath = z.infer<typeof skippedPathSchema>;
@@ -69,7 +73,7 @@ export type SkippedPath = z.infer<typeof skippedPathSchema>;
 const skippedSchema = z.strictObject({
   /** The number of skipped paths, including those that are not in the list. */
   count,
-  /** The paths in the order in which they were found, except that front pages come first. */
+  /** The paths in the order in which they were found, except that lost front pages come first. */
   paths: z.array(skippedPathSchema),
 });
 export type Skipped = z.infer<typeof skippedSchema>;
@@ -147,15 +151,15 @@ const programDatabaseSchema = z.discriminatedUnion('engine', [
 ]);
 export type ProgramDatabase = z.infer<typeof programDatabaseSchema>;
 
-/** The input of a job's program. Its paths are those in the box, except for `releases_dir`. */
+/** The input of a job's program. Its paths are as the program sees them, except for `releases_dir`. */
 export const programSetupSchema = z.discriminatedUnion('work', [
   z.strictObject({
     work: z.literal('pack'),
     spec: packSpecSchema,
     files_dir: z.string(),
     /**
-     * The folder in which the agent keeps the releases. The program needs its name on the machine to recognise the
-     * site's absolute links to it, because the folder has another name in the box.
+     * The path on the machine of the folder in which the agent keeps the releases. The program needs this path to
+     * recognise the site's absolute links into the folder, because a box shows the folder under another path.
      */
     releases_dir: z.string(),
     database: programDatabaseSchema,

@@ -16,14 +16,15 @@ import { BlockContent, type SegmentOrigin } from '../read/read-contents';
 import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './extract-workers';
 
 /**
- * With these flags, `open` fails for an existing path and for a link. The staging directory starts empty, but the check
- * costs nothing.
+ * With these flags, `open` fails for an existing path and for a link. An empty staging directory contains neither, but
+ * the flags cost nothing.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** During the extraction only this process's user may enter a directory. Each directory gets its mode at the end. */
 const stagingMode = 0o700;
 /**
- * These bits are set last, because the kernel clears the set-id bits when the owner or the content of a file changes.
+ * These bits are set after the owner and the content, because a change of either makes the kernel clear the set-id
+ * bits.
  */
 const setIdAndSticky = 0o7000;
 
@@ -54,8 +55,8 @@ class BlockExtraction {
 
   /**
    * Writes the directories and files whose bit is set in `live`, or all if `live` is null. Links and FIFOs are only
-   * counted, because the main thread creates them at the end. Returns the counts, and the parts that the file system
-   * did not store.
+   * counted, because the main thread creates them at the end. Returns the counts, and the attributes and access lists
+   * that the file system refused.
    */
   async run(live: Uint8Array | null): Promise<BlockDone> {
     try {
@@ -124,14 +125,14 @@ class BlockExtraction {
     const parent = parentPath(entry.path);
     if (!this.made.has(parent)) this.makeDirectory(parent);
     // Setting `user.*` attributes needs the right to write the file. So a file with attributes gets its final mode only
-    // after them.
+    // after its attributes.
     const mode = entry.attributes.length > 0 ? 0o600 : entry.mode & 0o777;
     return openSync(this.places.at(entry.path), createFlags, mode);
   }
 
   /**
-   * Finishes a written file. The owner is set only if one is given, and the mode only if `open` has not set it already,
-   * because each call takes time for every file.
+   * Finishes a written file. Each call takes time for every file, so calls without effect are left out: the owner is
+   * set only if one is given, and the mode of a file without attributes only if `open` could not set all of it.
    */
   private finishFile(file: number, entry: Entry): void {
     const { owner, umask } = this.setup;

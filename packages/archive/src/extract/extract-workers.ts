@@ -55,7 +55,10 @@ export interface WorkerStart {
 
 export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };
 
-/** The memory for new JavaScript objects is small, because a worker's objects live for one block at most. */
+/**
+ * The young generation of a worker's heap is small (2 MB), because most of a worker's objects live no longer than a
+ * block.
+ */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
 /** The most idle threads that are kept: as many as one extraction uses by default. */
 const restingMax = 2;
@@ -109,7 +112,7 @@ export function restThread(thread: Worker): void {
     void endThread(thread);
     return;
   }
-  thread.on('error', () => undefined); // `exit` follows
+  thread.on('error', () => undefined); // an `exit` event follows
   thread.once('exit', () => {
     const at = resting.indexOf(thread);
     if (at >= 0) resting.splice(at, 1);

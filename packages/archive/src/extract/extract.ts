@@ -81,7 +81,7 @@ export interface ExtractOptions {
   foldsNames?: boolean;
   signal?: AbortSignal;
   onProgress?: (progress: ExtractProgress) => void;
-  /** Called for each path that the file system did not store completely. `lostParts` has the possible reasons. */
+  /** Called each time the file system refuses a path or a part of it. `lostParts` has the possible reasons. */
   onLost?: (lost: SkippedPath) => void;
 }
 
@@ -91,15 +91,15 @@ interface ExtractResult {
 }
 
 /**
- * Extracts tree roots of a chain into empty directories. All manifests, chain links and index entries are verified
- * before the first write. A segment is verified before it is decoded, and the SHA-256 of each file is compared. When
- * the promise settles, nothing writes any more. The caller then syncs the file system, or removes the targets after a
- * rejection. @throws ArchiveError, or the signal's reason
+ * Extracts tree roots of a chain into empty directories. All manifests, chain links and index entries of these roots
+ * are verified before the first path is written. A segment is verified before it is decoded, and the SHA-256 of each
+ * file is compared. When the promise settles, nothing writes any more. The caller then syncs the file system, or
+ * removes the targets after a rejection. @throws ArchiveError, or the signal's reason
  */
 export async function extract(options: ExtractOptions): Promise<ExtractResult> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
   const checking = checkTargets(archives, options);
-  checking.catch(() => undefined); // every root's `writeTree` awaits this promise, and reports its rejection
+  checking.catch(() => undefined); // `writeTree` awaits this promise, and reports its rejection
   const done = { entries: 0, rawBytes: 0 };
   for (const [root, directory] of Object.entries(options.roots)) {
     const onProgress = (
@@ -184,7 +184,7 @@ export interface FinishOptions {
 
 /**
  * Completes an extracted tree: creates links and FIFOs, and gives directories their owner, mode and time after their
- * content. Of the tree only the open directories are remembered.
+ * content. Memory holds only the directories above the current path.
  */
 async function finishTree(archives: readonly OpenArchive[], root: string, options: FinishOptions): Promise<void> {
   const tree = new FinishedTree(options);

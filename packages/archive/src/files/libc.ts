@@ -97,8 +97,8 @@ function check(result: number, call: string): void {
 }
 
 /**
- * Returns seconds with a fraction. Half a microsecond is added, because Node truncates to microseconds and the double
- * may be rounded down.
+ * Returns seconds with a fraction. A fraction gets half a microsecond more, because Node truncates to microseconds and
+ * the double may be rounded down.
  */
 function secondsOf(time: Time): number {
   const microseconds = Math.floor(time.mtimeNanoseconds / 1000);

@@ -82,8 +82,8 @@ export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
 }
 
 /**
- * Returns the length of the list of names. An error counts as an empty list, because a file system without attributes
- * cannot lose any.
+ * Returns the length of the list of attribute names, which is negative after an error. The caller treats an error as an
+ * empty list, because a file system without attributes cannot lose any.
  */
 function listLength(holder: Holder): number {
   if (libc === null) return 0;
@@ -164,8 +164,8 @@ function withoutAccounts(list: Buffer, isWanted: (id: number) => boolean): Buffe
 const nanosecondsPerSecond = 1_000_000_000n;
 
 /**
- * Returns the entry of a path from its metadata. The caller adds content and link. The mode has only the bits that the
- * type keeps (`keptModes`).
+ * Returns the entry of a path from its metadata. The caller adds content, link and attributes. The mode has only the
+ * bits that the type keeps (`keptModes`).
  */
 export function describeStat(type: EntryType, path: ByteString, stat: BigIntStats): Entry {
   const nanoseconds = ((stat.mtimeNs % nanosecondsPerSecond) + nanosecondsPerSecond) % nanosecondsPerSecond;

@@ -24,8 +24,8 @@ export interface DerivedKeys extends ArchiveKeys {
 }
 
 /**
- * The archive key of 32 bytes, or several during a rotation. The first one seals new archives. An older archive is
- * opened with the key that sealed it.
+ * The archive key of 32 bytes, or several archive keys during a rotation. The first key seals new archives. An older
+ * archive is opened with the key that sealed it.
  */
 export type RootKey = Buffer | readonly [Buffer, ...Buffer[]];
 

@@ -30,7 +30,7 @@ export const formatBounds = {
   blockEntries: 2048,
   /**
    * A block also ends after this many bytes of content, so that workers get equal shares. The limit is 1 MB below two
-   * full segments, so that a block of small files fits into two segments.
+   * full segments, so that a block of files below 1 MB fits into two segments.
    */
   blockRawBytes: 15 * 2 ** 20,
   /**

@@ -54,7 +54,7 @@ export function isObjectName(name: string): boolean {
 
 /**
  * Stores an archive as files in a folder, which is created if it is missing. Each object appears completely or not at
- * all (temporary name, fsync, rename). Also after a power cut, the manifest exists only together with all objects.
+ * all (temporary name, fsync, rename). Even after a power cut, the manifest exists only together with all objects.
  */
 export function folderSink(folder: string): ArchiveSink {
   return {

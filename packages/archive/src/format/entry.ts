@@ -17,9 +17,9 @@ export interface Entry {
   mtimeNanoseconds: number;
   /** Bytes of content. 0 for an entry of any other type than a file. */
   size: number;
-  /** Set for a file, symlink or FIFO that had several names when it was packed. Hard links may refer to it. */
+  /** True for a file, symlink or FIFO to which later hard links may refer. It had several names when it was packed. */
   linked: boolean;
-  /** Set for a file with holes, whose holes must take no space after a restore. */
+  /** True for a file that took less space on disk than its size. A restore writes its blocks of zeros as holes. */
   sparse: boolean;
   /** SHA-256 of a file's content, otherwise empty. */
   sha256: Buffer;
@@ -92,8 +92,8 @@ export function symlinkProblem(target: ByteString): string | null {
 }
 
 /**
- * The mode bits that an archive keeps. Set-id bits are safe, because they give only the rights of the restored file's
- * owner and group, which are the site's own account.
+ * The mode bits that an archive keeps. Set-id bits are safe, because all files of an extraction belong to one account.
+ * So the bits give no rights but that account's.
  */
 export const keptModes: Readonly<Record<EntryType, number>> = {
   file: 0o7777,
@@ -201,12 +201,15 @@ export interface Attribute {
 
 const accessList = 'system.posix_acl_access';
 const defaultList = 'system.posix_acl_default';
-/** Linux's own limits. */
+/** Linux's limits for the name and the value of an attribute. */
 const attributeNameBytesMax = 255;
 export const attributeValueBytesMax = 65_536;
 export const attributeHeadBytes = 6;
 
-/** Tells whether an archive keeps attributes with this name. Other attributes could give rights. */
+/**
+ * Tells whether an archive keeps attributes with this name. Other attributes, such as file capabilities, could give
+ * rights.
+ */
 export const isKeptAttribute = (name: ByteString): boolean =>
   name.startsWith('user.') || name === accessList || name === defaultList;
 

@@ -29,7 +29,7 @@ const segmentRowBytes = 8 + macBytes;
 
 /**
  * Encodes a block before it is sealed. The caller encodes each entry as it comes, because keeping decoded entries until
- * now would hold the block in memory twice.
+ * the end of the block would hold the block in memory twice.
  */
 export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');

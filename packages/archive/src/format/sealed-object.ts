@@ -17,8 +17,8 @@ const windowBytesMax = 8 * 2 ** 20;
 const frameBytesMax = 2 ** 20 + 16 * 1024;
 
 /**
- * Inserts the content size into a frame's header, because the native encoder omits it. The decoder and `checkFrame`
- * then check the size. @throws TypeError when the header has an unknown form
+ * Inserts the content size into a frame's header, unless the native encoder has written it. The decoder and
+ * `checkFrame` then check the size. @throws TypeError when the header has an unknown form
  */
 export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
   const descriptor = frame.readUInt8(4);
@@ -114,8 +114,8 @@ const ivAt = 56;
 const stepBytes = 256 * 1024;
 
 /**
- * Decrypts a verified object frame by frame. All frames use the same small buffer one after another, so the whole
- * decrypted content is never in memory.
+ * Decrypts a verified object frame by frame. All frames use the same buffer one after another, so memory holds at most
+ * about 1 MB of decrypted content.
  */
 class DecryptedBody {
   private readonly bytes: Buffer;
@@ -201,7 +201,7 @@ export async function compressFrame(raw: Buffer): Promise<Buffer> {
 }
 
 /**
- * Encrypts the frames with AES-256-CTR and a random IV, and frees their memory. Then authenticates header and
+ * Encrypts the frames with AES-256-CTR and a random IV, and frees the frames' memory. Then authenticates header and
  * ciphertext with HMAC-SHA256.
  */
 export function sealFrames(

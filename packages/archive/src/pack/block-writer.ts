@@ -57,7 +57,7 @@ class SegmentWriter {
     return { first: this.nextSegment - segments.length, segments };
   }
 
-  /** Discards everything since `takeSegments`. The segment numbers are used again, with new IVs. */
+  /** Discards everything since the last `takeSegments`. The segment numbers are used again, with new IVs. */
   async discard(): Promise<void> {
     const { first, segments } = await this.takeSegments();
     await Promise.all(segments);

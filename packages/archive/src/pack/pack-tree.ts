@@ -150,7 +150,7 @@ async function packPath(
 
 /**
  * Returns the entry of a path without a file's content, SHA-256 and attributes. Returns null for a path that is left
- * out: a link that has disappeared, or a path that a restore would refuse.
+ * out: a link that has disappeared, a socket, a device, or a path that a restore would refuse.
  */
 function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
   const { path, stat } = live;
@@ -209,7 +209,7 @@ function leadsInto(folder: string | undefined, target: ByteString): boolean {
   return written.startsWith(`${folder}/`) && written.length > folder.length + 1;
 }
 
-/** Reports a path. Returns null for callers that leave the path out, where null stands for no entry. */
+/** Reports a path. Returns null, so that a caller that leaves the path out can return the result. */
 function skip(packing: TreePacking, path: ByteString, reason: string): null {
   packing.onSkip({ path: textOfBytes(path), reason });
   return null;

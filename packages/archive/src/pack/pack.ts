@@ -84,8 +84,8 @@ interface PackOptions {
   identity: ArchiveIdentity;
   createdAt: Date;
   /**
-   * The parent chain, the full archive first. With a parent, only the differences of trees from it are packed, but
-   * streams completely. Without a parent, the archive is a full archive.
+   * The parent chain, the full archive first. With a parent, a tree root gets only its differences from the parent, but
+   * a stream root is complete. Without a parent, the archive is a full archive.
    */
   parent?: readonly ArchiveLink[];
   signal?: AbortSignal;
@@ -118,10 +118,10 @@ interface Packing {
 }
 
 /**
- * Packs roots into one archive. The manifest is written last, so an incomplete archive has none. Memory does not grow
+ * Packs roots into one archive. The manifest is written last, so an incomplete archive has none. Memory hardly grows
  * with the archive.
  * @throws ArchiveError `source_unreadable`, `limit_exceeded` or a reason of the parent chain, or an error of the sink
- * or a stream
+ * or a stream, or the signal's reason
  */
 export async function pack(options: PackOptions): Promise<PackResult> {
   const limits = completeLimits();

@@ -12,7 +12,10 @@ export interface LivePath {
   stat: BigIntStats;
 }
 
-/** Called for each existing path that cannot be packed. Everything below the path is left out as well. */
+/**
+ * Called for a path that is too long, and for a directory that this process may not read. Everything below that path is
+ * left out.
+ */
 type OnUnreachable = (path: ByteString, reason: string) => void;
 
 export const closedToUs = 'its owner is another, and has closed it';
@@ -25,7 +28,8 @@ interface OpenDirectory {
 
 /**
  * Walks a directory in the order of comparePaths, without the directory itself. A path that disappears during the walk
- * is left out. A path may be as long and deep as the format allows. Only the names of open directories are in memory.
+ * is left out. A path may be as long and deep as the limits allow. Only the names of the directories above the current
+ * path are in memory.
  * @throws ArchiveError `source_unreadable`
  */
 export function* walkDirectory(directory: string, onUnreachable: OnUnreachable): Generator<LivePath> {
@@ -83,7 +87,7 @@ export function unlessGone<Result>(call: () => Result): Result | null {
   }
 }
 
-/** Works like {@link unlessGone}, but returns `closed` for a path that only another account may read. */
+/** Works like {@link unlessGone}, but returns `closed` for a path that this process may not read. */
 export function unlessClosed<Result>(call: () => Result): Result | 'closed' | null {
   try {
     return unlessGone(call);

@@ -22,7 +22,10 @@ export interface ExpectedArchive {
   orgId: string;
   /** The manifest's MAC in hex, as `pack` returned it. */
   manifestMac: string;
-  /** The MAC of the parent's manifest, or null for a full archive. Without this field the parent is not checked. */
+  /**
+   * The MAC of the parent's manifest, or null for a full archive. Without this field, `openArchive` does not check the
+   * parent.
+   */
   parentMac?: string | null;
 }
 

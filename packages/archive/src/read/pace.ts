@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
- * The longest time for which synchronous work may block the event loop, because the same process renews leases and
- * answers health checks.
+ * The longest time for which synchronous work may block the event loop, because the same process may renew leases and
+ * answer health checks.
  */
 const sliceMilliseconds = 10;
 

@@ -60,7 +60,7 @@ interface VerifyOptions {
   limits?: Partial<ArchiveLimits>;
   /**
    * True to decode every segment and compare every file's SHA-256. By default only the MACs of the segments are
-   * checked. They prove that the bytes are unchanged since they were written.
+   * checked. A MAC proves that a segment is unchanged since it was written.
    */
   contents?: boolean;
   signal?: AbortSignal;
@@ -68,7 +68,7 @@ interface VerifyOptions {
 
 /**
  * Verifies one archive with its manifest, every index block, segment and entry, and all counts. The tree is checked
- * only for a full archive, because an increment alone is no tree. Resolves with the manifest. Memory does not grow with
+ * only for a full archive, because an increment alone is no tree. Resolves with the manifest. Memory hardly grows with
  * the archive. @throws ArchiveError
  */
 export async function verifyArchive(
@@ -84,8 +84,8 @@ export async function verifyArchive(
 }
 
 /**
- * Verifies every archive of a chain, the full archive first, the links between them, and the tree that they describe.
- * Resolves with the manifests. @throws ArchiveError
+ * Verifies a chain of archives, the full archive first: every archive, the links between the archives, and the trees
+ * that they describe together. Resolves with the manifests. @throws ArchiveError
  */
 export async function verifyChain(
   links: readonly ArchiveLink[],
@@ -98,7 +98,7 @@ export async function verifyChain(
   return archives.map(({ manifest }) => manifest);
 }
 
-/** Verifies everything that needs no other archive of the chain. */
+/** Verifies the blocks and segments of one archive, which needs no other archive of the chain. */
 async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Promise<void> {
   const pace = createPace(options.signal);
   const limits = completeLimits(options.limits);

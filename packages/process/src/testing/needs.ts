@@ -9,9 +9,8 @@ const tools = {
 export type Tool = keyof typeof tools;
 
 /**
- * Returns the end of a test's title: ` (needs …)` with the missing tools, or ''. So a contributor's machine needs only
- * Node and npm, and the title of a skipped test says why it is skipped. @throws if CI is `true`, because CI must have
- * the tools
+ * Returns the end of a test's title: ` (needs …)` with the missing tools, or ''. A test with missing tools is skipped,
+ * so a contributor's machine needs only Node and npm. @throws if CI is `true`, because CI must have the tools
  */
 export function missingTools(...needed: readonly Tool[]): string {
   const missing = needed.filter((tool) => findProgram(tools[tool]) === null).map((tool) => tools[tool].join(' or '));

@@ -10,8 +10,8 @@ interface TextRule {
 const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) || isTest(file);
 
 /**
- * Matches a statement, in SQL or with Prisma, that inserts or deletes a workflow or a step, or sets one of its columns.
- * Columns that begin with `dispatch` may be set.
+ * Matches a statement, in SQL or with Prisma, that inserts, changes or deletes a workflow or a step. In SQL, columns
+ * that begin with `dispatch` may be set.
  */
 const stateWrite =
   /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;
