@@ -84,7 +84,7 @@ describe('a database of Postgres', () => {
     await open.connect();
     while ((await shareOf(databaseId, 'pg_wal')) < 1.05) await insert();
     await until(async () => (await write()) === '25006', { ...waits, what: 'the limit' });
-    await expect(open.query('select 1')).rejects.toThrow();
+    await expect(open.query('select 1')).rejects.toThrow(/terminat|not queryable|ended/i);
     expect(await runSql(customer(database), 'select count(*)::int > 10 as kept from filled')).toEqual([{ kept: true }]);
     await runSql(customer(neighbour), "create table filled as select '\\x00'::bytea as content");
     expect(await write(neighbour)).toBe('done');
@@ -103,6 +103,9 @@ describe('a database of Postgres', () => {
   test('a session that frees space ends the limit', async () => {
     await runSql(customer(database, writable), 'truncate filled');
     await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
+    expect(await runSql(customer(database), 'show default_transaction_read_only')).toEqual([
+      { default_transaction_read_only: 'off' },
+    ]);
   });
 
   test('a fifth above its storage it gets no sessions, until the staff have made room', async () => {
@@ -153,5 +156,6 @@ withMariadb(`a database of MariaDB ${mariadb} (needs npm run engines -- mariadb@
     const values = Array.from({ length: 60 }, () => `(repeat('x', ${chunkBytes}))`).join(', ');
     await codeOf(askCustomer(database, `insert into filled values ${values}`));
     await until(async () => (await write()) === 'ER_DISK_FULL', { ...waits, what: 'the end of sessions' });
+    expect(await host.client.readDatabase(databaseId)).toMatchObject({ is_up: true });
   });
 });
