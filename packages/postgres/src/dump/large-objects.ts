@@ -11,7 +11,7 @@ const partSchema = z.object({ part: z.instanceof(Buffer) });
 
 const readableSql = `select pg_catalog.has_table_privilege('pg_catalog.pg_largeobject', 'select') as readable,
   pg_catalog.current_setting('block_size')::int / 4 as page_bytes`;
-/** Selects the pages of one part of an object. An absent page reads as zeros. */
+/** Selects the stored pages of one part of an object. `readPages` leaves zeros where a page is missing. */
 const pagesSql = `select pageno as page, data from pg_catalog.pg_largeobject where loid = $1 and pageno >= $2
   and pageno < $3 order by pageno`;
 const sizeSql = `select m.oid, coalesce((select l.pageno::bigint * $1 + pg_catalog.length(l.data)

@@ -60,7 +60,8 @@ export async function loadTables(options: {
       .finally(() => running.delete(task));
     running.add(task);
   }
-  // A failed task rejects `failure` and then resolves. `failure` comes first, so that the race sees the error.
+  // A failed task resolves after it has rejected `failure`. So both promises may be settled here, and the first one in
+  // the array wins.
   await Promise.race([failure, Promise.all(running)]);
   return copied;
 }

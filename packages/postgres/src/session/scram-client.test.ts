@@ -8,7 +8,10 @@ const sockets = new Set<Socket>();
 let received = '';
 let server: net.Server | undefined;
 
-/** Listens on the port of a server, and sends `answer` to each startup packet. */
+/**
+ * Plays a hostile server on a free port: sends `answer` to the first packet of each connection, and records what it
+ * receives.
+ */
 async function takePort(answer: readonly number[]): Promise<string> {
   received = '';
   server = net.createServer((socket) => {

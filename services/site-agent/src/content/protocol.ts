@@ -146,8 +146,8 @@ export type ChildSays = z.infer<typeof childSaysSchema>;
 export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
 
 /**
- * The IPC message that comes with a connection to the application. `id` is the number of the question that asked for
- * the connection.
+ * The IPC message that comes with a connection to the application. `id` is the number of the question whose request the
+ * content child forwards over the connection.
  */
 export const connectionSchema = z.object({ id: z.int() });
 
