@@ -122,8 +122,8 @@ export function createComeBack(perSecond: number, nowMs: () => number = () => pe
 }
 
 /**
- * A key may have half as many places as are free, and an organisation as many as are free. So an organisation alone
- * gets at most half of all places.
+ * A call gets a place only while its organisation holds fewer places than are still free, and its key fewer than half
+ * of those. Each call leaves one place fewer free, so an organisation that is alone gets half of all places.
  */
 const shareOfKey = 0.5;
 const shareOfOrganisation = 1;

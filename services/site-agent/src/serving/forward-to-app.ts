@@ -192,8 +192,8 @@ export class AppVisit implements AppVisitor {
   }
 
   /**
-   * Sends a piece of the request's body each time the child asks for one. A piece joins the bytes that have arrived
-   * meanwhile.
+   * Sends a piece of the request's body each time the child asks for one. A piece has all bytes that have arrived since
+   * the piece before it.
    */
   private async sendBody(): Promise<void> {
     const { incoming, response } = this;
