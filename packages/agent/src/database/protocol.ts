@@ -161,7 +161,7 @@ export const tryDumpResultSchema = z.object({
 });
 /**
  * The result of a load into a target or a scratch instance. `findings` are the parts of the backup that the loaded
- * database lacks, has in another form, or has without proof.
+ * database lacks, has in another form, or has without proof that they are as they were dumped.
  */
 export const loadedDumpSchema = z.object({
   tables: z.int(),

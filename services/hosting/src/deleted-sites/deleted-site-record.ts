@@ -79,8 +79,8 @@ interface Asking {
 }
 
 /**
- * Asks the storage for the last backup, unless a reason that comes before the backup refuses the restore. Throws 503 if
- * the storage does not answer.
+ * Asks the storage whether it holds the last backup. The storage is not asked if `reasonNotRestorable` refuses the
+ * restore for a reason that it checks before the backup. Throws 503 if the storage does not answer.
  */
 export async function lookForObject(
   { database, backupStorage }: Pick<HandlerContext, 'database' | 'backupStorage'>,

@@ -57,8 +57,8 @@ const countsSchema = z.object({
 });
 
 /**
- * Selects tables without a usable key. Replication finds their rows by each type's equality. json and geometric types
- * have no equality that it accepts.
+ * Selects tables without a usable key. Replication finds a row of such a table by comparing all of its columns. It
+ * cannot compare json and geometric types.
  */
 const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows,
     coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
