@@ -48,7 +48,7 @@ interface Endpoint {
   /** The fault point at which the victim dies. Without a point, the victim is killed just before the call. */
   point?: string;
   call(demo: Demo, customer: Customer): Call | Promise<Call>;
-  /** The expected lines of {@link spanTree}. The spans of the killed process, and all spans below them, are left out. */
+  /** The expected lines of {@link spanTree}, without the spans of the killed process and all spans below them. */
   tree: string;
 }
 

@@ -118,8 +118,8 @@ function withoutLocks(request: Buffer): Buffer {
 }
 
 /**
- * Passes a whole answer on at once, because pg_dump's wrapper copies all parts so far whenever a part arrives. In steps of 64 kB, an
- * answer of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
+ * Passes a whole answer on at once, because pg_dump's wrapper copies all parts so far whenever a part arrives. In steps
+ * of 64 kB, an answer of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
  */
 function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8Array) => void): void {
   socket.write(request);
