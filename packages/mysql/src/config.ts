@@ -20,5 +20,5 @@ export function engineFolders(): string[] {
   ];
 }
 
-/** Tells whether no server of this process needs to survive a power cut. Tests set the variable. */
+/** Tells whether every server of this process may lose data in a power cut. Tests set DRYDOCK_EPHEMERAL. */
 export const isEveryServerEphemeral = (): boolean => process.env['DRYDOCK_EPHEMERAL'] === '1';

@@ -17,9 +17,9 @@ interface Watched {
 }
 
 /**
- * Objects that no customer may read, change or stop: a file and a folder of a server's own account, a table on a
- * neighbour's server, the neighbour's process, and sessions of the platform. The accounts, rights, settings and plugins
- * of each server are canaries as well.
+ * Objects that no customer may read, change or stop: a file and a folder of the account that runs the customer's
+ * servers, a table on a neighbour's server, the neighbour's process, and sessions of the platform. The accounts,
+ * rights, settings and plugins of each server are canaries as well.
  */
 export class Canaries {
   readonly folder: string;

@@ -169,7 +169,7 @@ export class Room {
     return this.random.pick(['', 'SQL SECURITY DEFINER', 'SQL SECURITY INVOKER']);
   }
 
-  /** Returns a comment that one flavour or version runs as code. */
+  /** Returns a comment that some flavours or versions run as code. */
   versioned(code: string): string {
     const comment = this.random.pick(['/*!', '/*!50003', '/*!50701', '/*M!', '/*M!100100', '/*!99999', '/*!999999']);
     return `${comment} ${code} */`;

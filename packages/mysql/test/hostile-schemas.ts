@@ -12,9 +12,9 @@ import { encode, Room } from './hostile-room';
 
 export interface TrapTargets {
   owner: string;
-  /** A file of the server's own account that no session may read. */
+  /** A file that no session may read, although it belongs to the account that runs the server. */
   file: string;
-  /** A folder of the server's own account to which no session may write. */
+  /** A folder to which no session may write, although it belongs to the account that runs the server. */
   folder: string;
   /** Sessions of the platform. */
   connections: readonly number[];

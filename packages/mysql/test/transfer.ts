@@ -19,7 +19,7 @@ export async function transferDefinitions(from: MysqlServer, to: MysqlServer): P
   async function* definitions(): AsyncGenerator<Section> {
     for await (const section of dumpDatabase(optionsOf(from))) {
       if (!section.path.startsWith('data/')) yield section;
-      // The manifest counts the rows that were read.
+      // The rows are read, because the manifest counts them.
       else for await (const _ of section.content);
     }
   }

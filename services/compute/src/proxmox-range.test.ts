@@ -1,5 +1,6 @@
 /**
- * Runs workflows on an emulator of Proxmox VE. `npm test` runs workflows only on an emulator of Hetzner Cloud.
+ * Runs workflows on an emulator of Proxmox VE. `npm test` runs the workflows of this service only on an emulator of
+ * Hetzner Cloud.
  *
  * @tier long
  * @processes

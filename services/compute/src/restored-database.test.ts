@@ -74,7 +74,7 @@ describe('a database that was put back from a backup', () => {
 
   /**
    * Resolves with the outcome of the work. Throws if the provider got the calls of the work too often or too rarely.
-   * `overwrites` is the number of later rollbacks and rebuilds that the restored database does not know.
+   * `overwrites` is the number of later rebuilds that the restored database does not know.
    */
   const assess = async ({ kind, workflowId, serverId, machineId }: Work, overwrites: number): Promise<string> => {
     const [row] = await world.api.rows<{
@@ -98,9 +98,9 @@ describe('a database that was put back from a backup', () => {
         throw new Error(`${told}: sent ${count} times, ${machines} machines ${row?.internal ?? ''}`);
       return told;
     }
-    // The workflow of `delete` is cancelled if no worker claims it within a few seconds. The restored record may then
-    // say `start_by_passed` although the provider has done the work. This record is acceptable, because customers see
-    // the provider's list of snapshots.
+    // The workflow of `delete` is cancelled if no worker claims it within ten seconds. The restored record may then say
+    // `start_by_passed` although the provider has done the work. This record is acceptable, because customers see the
+    // provider's list of snapshots.
     const isLate = kind === 'delete' && row?.code === 'start_by_passed';
     const sent = await times('rebuild_server');
     const found = {

@@ -23,7 +23,7 @@ export interface Rig {
   order(): MachineOrder;
   /** An order of a machine whose guest does not shut down on request. */
   deafOrder(): MachineOrder;
-  /** Whether the guests of other orders shut down on request. */
+  /** Whether the guest of a machine from `order` shuts down on request. */
   hasGuest: boolean;
   /** The call that begins a rollback. The next two fields are the calls that read a machine and an action. */
   rollbackCall: { method: string; path: string };

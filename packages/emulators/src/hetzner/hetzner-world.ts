@@ -71,7 +71,8 @@ const actionSchema = z.strictObject({
   /** The content that the disk gets when the action succeeds. This content is fixed at the start of the action. */
   disk: diskSchema.nullable(),
   /**
-   * The machine's status before the action. A failed action restores it. A server whose creation failed becomes `off`.
+   * The server's status before the action. A failed action restores this status, but a failed creation leaves the
+   * server `off`.
    */
   statusBefore: z.enum(serverStatuses),
 });

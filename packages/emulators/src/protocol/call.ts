@@ -108,7 +108,9 @@ export interface LoggedCall {
   at: number;
   method: string;
   path: string;
-  /** The status of the answer that was sent, also in part. It is 0 if a fault left the call without an answer. */
+  /**
+   * The status of the answer, even if only a part of the answer was sent. 0 if a fault left the call without an answer.
+   */
   status: number;
 }
 

@@ -80,7 +80,7 @@ export function createFaultOrders(): FaultOrders {
   };
 }
 
-/** The status of a faulty answer, or 0 if none is sent. `usual` is the status of the call's result. */
+/** The status of a faulty answer, or 0 if no answer is sent. `usual` is the status of the call's result. */
 export function faultyStatus(usual: number, answer: FaultAnswer): number {
   if (answer.kind === 'fixed') return answer.status;
   if (answer.kind === 'endless') return 200;

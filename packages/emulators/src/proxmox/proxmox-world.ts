@@ -27,7 +27,7 @@ const vmSchema = z.strictObject({
   /** QEMU's state of a running VM, such as `running` or `paused`. */
   qmpstatus: z.string(),
   lock: z.string().nullable(),
-  /** Staff set this flag. Neither the VM nor its disks can then be removed. */
+  /** Set by staff. The deletion of a protected VM is refused. */
   isProtected: z.boolean().default(false),
   description: z.string(),
   cores: z.int(),

@@ -13,7 +13,8 @@ const dayMs = 24 * 3_600_000;
 const protectedMessage = 'Access Denied because object protected by object lock.';
 
 /**
- * Checks that a version may be destroyed. A bypass works for GOVERNANCE, and never for COMPLIANCE. @throws S3Refusal
+ * Checks that a version may be destroyed. The header x-amz-bypass-governance-retention lifts GOVERNANCE, but never
+ * COMPLIANCE. @throws S3Refusal
  */
 export function assertMayDestroy(
   version: StoredVersion,
@@ -70,7 +71,8 @@ export function parseRetention(mode: string | undefined, until: string | undefin
 }
 
 /**
- * Checks a change of the retention. COMPLIANCE can only be prolonged. GOVERNANCE can be weakened with the bypass.
+ * Checks a change of the retention. COMPLIANCE can only be prolonged. GOVERNANCE can be weakened with the header
+ * x-amz-bypass-governance-retention.
  *
  * @throws S3Refusal
  */

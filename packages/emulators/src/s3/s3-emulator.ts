@@ -126,12 +126,17 @@ function recordIn(ledger: LedgerFile, now: () => string): S3World['record'] {
 export interface RunningS3 extends S3Emulator {
   /** The URL in the form `http://127.0.0.1:<port>`. */
   endpoint: string;
-  /** Returns the file with the content of an object's newest version. Tests use it to corrupt an object. */
+  /**
+   * Returns the first file of an object's newest version, for tests that corrupt the object. Only a multipart object
+   * has further files.
+   */
   fileOf(bucket: string, key: string): string;
   close(): Promise<void>;
 }
 
-/** Starts the emulator in this process. Its folder is removed at the end, unless the caller provided it. */
+/**
+ * Starts the emulator in this process. `close` removes the emulator's folder, unless the caller provided the folder.
+ */
 export async function startS3(
   options: Omit<S3Options, 'stateDir' | 'adminToken' | 'region' | 'clockScale' | 'lockAnswer'> & Partial<S3Options>,
 ): Promise<RunningS3> {

@@ -160,7 +160,8 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // A caller signs with real time. The emulator's clock may be days ahead, so it does not count here.
+    // A caller signs with real time. The signature is not checked against the emulator's clock, which may be days
+    // ahead.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;

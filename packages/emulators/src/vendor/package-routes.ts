@@ -50,7 +50,7 @@ const view = ({ id, domain, label, createdAt }: Package, call: Call) => ({
   label,
   created: new Date(createdAt).toISOString(),
   enabled: true,
-  // The address serves the site before its domain points to it.
+  // At this address visitors see the site before its domain points to the vendor.
   preview_url: `http://${call.headers['host'] ?? ''}/preview/${id}/`,
 });
 

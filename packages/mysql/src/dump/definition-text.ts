@@ -20,7 +20,7 @@ export const exactly = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^
 
 /**
  * Replaces matches of a pattern in a table's definition. String literals and quoted names stay as they are, because a
- * comment may contain the same words. `replace` gets the pattern's named groups.
+ * comment may contain words that the pattern matches. `replace` gets the pattern's named groups.
  */
 export function replaceOutsideQuotes(
   definition: string,
@@ -70,8 +70,8 @@ const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /**
  * Matches the string literals at the end of a part that {@link readableDefinition} repairs: a comment, or the values of
- * an ENUM or SET. The server escapes only these with backslashes. Names come before them, and `unescaped` must not
- * change a name.
+ * an ENUM or SET. The server writes backslash escapes only into these literals. Such a part may also contain names,
+ * which `unescaped` must not change.
  */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 

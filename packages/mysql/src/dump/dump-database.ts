@@ -9,8 +9,8 @@ import { dropAccount, listSchemas, makeReader, openAdmin } from './transfer-acco
 
 export interface DumpOptions {
   /**
-   * The login of `root@localhost`. It creates the account that reads definitions and rows. Apart from this, the login
-   * only lists schemas, accounts and rights.
+   * The login of `root@localhost`. It creates and drops the account that reads definitions and rows. Apart from this,
+   * the login only lists schemas, accounts and rights.
    */
   admin: Login;
   flavour: Flavour;
@@ -109,9 +109,10 @@ async function* asJson(value: unknown): AsyncGenerator<Buffer> {
 
 /**
  * Locks a table's definition until the session rolls back to the savepoint `drydock`, and checks that the name still
- * belongs to a table, because a view would run the customer's code. The SELECT that takes the lock already runs the
- * functions of a view without FROM. So while a customer may replace a table, the session must be in a transaction of
- * `beginReading`, in which functions can change nothing.
+ * belongs to a table, because a view would run the customer's code. The SELECT that takes the lock runs before the
+ * check. If a view such as `SELECT f()` has replaced the table, this SELECT already runs the function. So while a
+ * customer may replace a table, the session must be in a transaction of `beginReading`, in which functions can change
+ * nothing.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;

@@ -63,8 +63,8 @@ export async function listContent(reader: Session, rows: Session, schema: string
 
 /**
  * Error codes for objects that the server itself cannot show and nobody can use. ER_WRONG_MRG_TABLE: a MERGE table
- * whose parts are missing or not the customer's. ER_PARSE_ERROR: a program with a gbk, sjis or big5 character that ends
- * like a backslash.
+ * whose parts are missing or not the customer's. ER_PARSE_ERROR: a program with a gbk, sjis or big5 character whose
+ * last byte is that of a backslash.
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 
@@ -232,8 +232,8 @@ export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ON
 
 /**
  * Starts the snapshot of a dump, and returns the GTID of the transactions that it contains. Returns an empty text if
- * the server has no binary log, or is a MySQL before 8.0. On MySQL, writers wait while the snapshot begins, because it
- * needs a global read lock. On MariaDB they do not wait.
+ * the server has no binary log. On MySQL, writers wait while the snapshot begins, because it needs a global read lock.
+ * On MariaDB, writers do not wait. A MySQL before 8.0 gets no snapshot and an empty text.
  */
 export async function beginSnapshot(reader: Session, release: string): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');

@@ -48,7 +48,9 @@ const grant = z.object({
   user: z.string(),
   host: z.string(),
   on: z.enum(['schema', 'table', 'FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'role']),
-  /** The schema as in the server's table, where it may be a pattern. For a role, the role's name. */
+  /**
+   * The schema as the server's table of rights names it, perhaps as a pattern. If a role is granted, the role's name.
+   */
   schema: z.string(),
   name: z.string().nullable(),
   columns: z.array(z.object({ name, privileges: z.array(z.string()) })),

@@ -61,7 +61,10 @@ export async function* decodeRows(content: AsyncIterable<Buffer>, columns: numbe
 
 const wordBits = 32n;
 const words = [0, 1, 2, 3] as const;
-/** A number of 32-bit words whose sum a JavaScript number holds exactly. After as many rows the sums are carried. */
+/**
+ * After this many rows the sums of 32-bit words are carried into `total`. Until then each sum is at most 2^52, which a
+ * JavaScript number holds exactly.
+ */
 const exactAdditions = 2 ** 20;
 
 /** A 128-bit sum over the hashes of rows. It does not depend on their order. */

@@ -170,7 +170,10 @@ const nameOf = ({ flavour, version }: { flavour: Flavour; version: string }): st
 /** The engines that can be fetched, such as `mariadb@10.5`. */
 export const fetchableEngines: readonly string[] = sources.map(nameOf);
 
-/** Tells whether only the scripts of packages need this package. No script runs here, so it is not unpacked. */
+/**
+ * Tells whether other packages need this package only for their installation scripts. No such script runs here, so the
+ * package is not unpacked.
+ */
 const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 

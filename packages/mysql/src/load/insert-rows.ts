@@ -71,9 +71,10 @@ const isViolation = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ER_CHECK_CONSTRAINT_VIOLATED';
 
 /**
- * The CHECKs of a MySQL table. A row was accepted under its session's settings, such as the time zone, and may be
- * refused under the loader's settings. MySQL has no setting that turns all CHECKs off. So the CHECKs of a table are
- * turned off when they refuse a row, and on again after the last row. CHECKs that the rows still violate stay off.
+ * The CHECKs of a MySQL table. A row was accepted under the settings of the customer's session, such as the time zone,
+ * and may be refused under the loader's settings. MySQL has no setting that turns all CHECKs off. So the CHECKs of a
+ * table are turned off when they refuse a row, and on again after the last row. CHECKs that the rows still violate stay
+ * off.
  */
 class TableChecks {
   private readonly session: Session;

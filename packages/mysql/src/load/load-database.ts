@@ -52,8 +52,8 @@ const loadMode = (flavour: Flavour): string => {
 };
 
 /**
- * The largest statement in bytes that any server accepts. The load raises the server's limit to it, because hexadecimal
- * digits make a row longer than it was in the customer's statement.
+ * The largest possible value of max_allowed_packet, in bytes. The load sets the server's limit to this value, because
+ * hexadecimal digits make a row longer than it was in the customer's statement.
  */
 const packetBytesMax = 2 ** 30;
 
@@ -85,7 +85,7 @@ export async function loadDatabase({
       return await loadSections(admin, { login, flavour, sections, areAccountsLocked, isTrial, signal });
     } finally {
       await admin.run(`SET GLOBAL max_allowed_packet = ${Number(packetBytes)}`).catch(() => undefined);
-      // A lost session has failed the load already, and that error says more.
+      // If the session is lost, the load has already failed with an error that says more.
       if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = ON').catch(() => undefined);
     }
   } catch (error) {
@@ -207,8 +207,8 @@ async function define(session: Session, schema: string, definition: string, obje
 const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
 
 /**
- * Repairs the names of sequences in columns' defaults. A default is left out if no sequence fits its written name,
- * because MariaDB lets a used sequence be dropped. It is also left out if several sequences fit.
+ * Repairs the names of sequences in columns' defaults. A default is left out if several sequences fit its written name,
+ * or none. None fits if the sequence was dropped, which MariaDB allows while a default uses it.
  */
 function withSequences(
   { definition }: DumpedTable,

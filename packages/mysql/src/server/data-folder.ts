@@ -117,7 +117,7 @@ function mysqlSettings({ version }: Engine): Record<string, string> {
     mysqlx: 'OFF',
     'innodb-redo-log-capacity': String(64 * 2 ** 20),
     'temptable-max-ram': String(32 * 2 ** 20),
-    // Newer versions always log rows, and warn about the setting.
+    // Newer versions log rows by default, and warn about the setting.
     ...(compareVersions(version, '8.4') < 0 ? { 'binlog-format': 'ROW' } : {}),
   };
 }

@@ -103,7 +103,10 @@ export class Moment {
     }
   }
 
-  /** Returns the next value of a sequence and its step. A sequence is not part of the snapshot. */
+  /**
+   * Returns the next value of a sequence and its step, or null if it cannot be read. A sequence is not part of the
+   * snapshot.
+   */
   async sequence(name: string): Promise<{ next: bigint; step: bigint } | null> {
     const rows = await this.reader.texts(`SELECT next_not_cached_value, increment FROM ${name}`).catch(() => []);
     const [next, step] = rows[0] ?? [];
@@ -278,8 +281,8 @@ export async function compareServers(
 }
 
 /**
- * Returns a table's columns as text. The target's columns are read after its snapshot. They are compared only if the
- * table has a sum, because the sum shows that the definition has not changed since the snapshot.
+ * Returns a table's columns as text. The target's columns are read after the target's snapshot. They are compared only
+ * if the target's rows could be summed: then the table's definition has not changed since the snapshot.
  */
 const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
 

@@ -232,7 +232,7 @@ function comparable({ content, manifest }: Held, findings: readonly Finding[]): 
 /** Reasons for which a restore leaves out an object that the old server could still use. */
 const isUsable = /^(a column has no default|rows of the table violate it|the server reads its name as another one)/;
 
-/** Expects that the old server cannot use the objects that the restore left out, except for a reason of `isUsable`. */
+/** Expects that the old server cannot use an object that the restore left out, unless `isUsable` matches the reason. */
 async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]): Promise<void> {
   const isLeftOut = ({ code, reason }: Finding): boolean =>
     code === 'view_broken' || (code === 'not_restored' && !isUsable.test(reason));

@@ -22,8 +22,8 @@ export interface UpgradeReport {
 }
 
 /**
- * The space that an upgrade needs, as a multiple of the size of the data. The space is for the data, the binary log of
- * its copy, and sorting.
+ * The space that an upgrade needs, as a multiple of the size of the data. The space is for the copied data, the copy's
+ * binary log, and sorting.
  */
 const spaceFactor = 2.2;
 const toldMax = 5;

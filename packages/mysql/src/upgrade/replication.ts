@@ -34,7 +34,9 @@ const flavour = 'mariadb';
  */
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
-/** The longest wait for the last changes during the pause. Before the pause, the target is at most a second behind. */
+/**
+ * The longest wait until the target has the old server's last transaction, once before the pause and once during it.
+ */
 const finalSeconds = 5;
 /** The length of one wait. The state of the replication is checked between waits. */
 const waitSeconds = 5;
@@ -61,8 +63,8 @@ async function withAdmins<T>(
 }
 
 /**
- * Fills the target and starts replication. A target that is already filled goes on replicating, and one that is filled
- * in part is filled again.
+ * Fills the target and starts replication. A target that is already filled goes on replicating. A partly filled target
+ * is emptied and filled again.
  * @throws TransferError `statement_refused` with the object that the target does not accept
  */
 export async function copyServer(move: ReplicationMove): Promise<void> {

@@ -65,11 +65,12 @@ async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sendin
 }
 
 /**
- * The signal for the call after the note. It ignores the shutdown of the process, because the call takes only a moment.
- * A workflow with a note and no call fails, unless the provider recognises repeats. The signal aborts when the workflow
- * may belong to another worker: the lease is lost, or the step has timed out. It also aborts after `lostAnswerSeconds`,
- * because a frozen worker must not send late. The next worker waits for the end of the lease and then searches for
- * `lostAnswerSeconds`. So the next worker finds every call that was sent before the abort.
+ * Returns the signal for the call that follows a committed note. A shutdown of the process does not abort the call: the
+ * call takes only a moment, and a workflow whose change was noted but not sent fails, unless the provider recognises
+ * repeats. The signal aborts when the workflow may belong to another worker: the lease is lost, or the step has timed
+ * out. It also aborts after `lostAnswerSeconds`, because a frozen worker must not send late. The next worker waits for
+ * the end of the lease and then searches for `lostAnswerSeconds`. So the next worker finds every call that was sent
+ * before the abort.
  */
 function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
   const lost = new AbortController();
@@ -98,7 +99,7 @@ async function findSent(
   throw conclude('provider_not_accepted', { internal: `nothing came of the ${change.kind} that was sent` });
 }
 
-/** The problem code for a failed action of the provider if `codeOf` has no code that the customer is told. */
+/** The problem code for a failed action of the provider, unless `codeOf` gives a more exact code for the customer. */
 const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
   create: 'order_failed',
   start: 'order_failed',

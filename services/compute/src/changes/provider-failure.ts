@@ -4,7 +4,7 @@ import { conclude, fail, type Log, retryLater } from '@drydock/workflow/definiti
 import type { Change, ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
 
-/** Retry-After in seconds, if the provider's error does not tell a time. */
+/** Retry-After in seconds, if the provider's error names no wait. */
 const retryAfterSecondsUsual = 30;
 
 /**
@@ -18,14 +18,14 @@ export const providerUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * The time limit of a read for a request: 10 s for a call and 4 s of waiting for the rate limit. A listing of many
- * pages gets no more time, because the service answers every request within 18.5 s.
+ * The time limit of a read from the provider during an API request: 10 s for a call and 4 s of waiting for the rate
+ * limit. A listing of many pages gets no more time, because the service answers every request within 18.5 s.
  */
 const readMsMax = 14_000;
 
 /**
- * Reads from a provider for a request, and turns every failure of the provider into {@link providerUnavailable}. A read
- * that takes too long is aborted, even between two pages.
+ * Reads from a provider during an API request, and turns every failure of the provider into {@link
+ * providerUnavailable}. A read that takes too long is aborted, even between two pages.
  */
 export async function readForRequest<T>(read: (signal: AbortSignal) => Promise<T>, withinMs = readMsMax): Promise<T> {
   const ends = AbortSignal.timeout(withinMs);

@@ -7,8 +7,8 @@ interface Sender {
 
 /**
  * Notes that the workflow's change is about to be sent. Returns false if this worker has lost its claim or a send is
- * already noted. The caller must then send nothing. The note and a new claim lock the same row. So at most one worker
- * sends, even if a frozen worker wakes after another worker has continued.
+ * already noted. The caller must then send nothing. The note and a new claim both lock the row of the workflow. So at
+ * most one worker sends, even if a frozen worker wakes after another worker has continued.
  */
 export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(

@@ -8,9 +8,9 @@ import {
 import { PrismaPg } from '@prisma/adapter-pg';
 import { type Prisma, PrismaClient } from '../generated/prisma/client';
 
-/** The type of a store's first parameter if the store only reads: the pool or a transaction. */
+/** The first parameter of a function that only reads: the pool or a transaction. */
 export type Reader = Prisma.TransactionClient;
-/** The type of a store's first parameter if the store writes or locks: a transaction. */
+/** The first parameter of a function that writes or locks: a transaction. */
 export type Tx = InTransaction<Reader>;
 
 export type ComputeDatabase = PrismaDatabase<Reader>;

@@ -20,7 +20,7 @@ import {
 import { proxmoxRig } from '../../test/proxmox-rig';
 import type { Change } from './compute.types';
 
-/** The drivers under test. All drivers pass the same tests, so a new driver needs only a line here. */
+/** The drivers of the providers that are called over a network. A new driver needs only a line here. */
 const rigs: readonly Rig[] = [hetznerRig(100_000), proxmoxRig()];
 
 describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => {

@@ -49,11 +49,11 @@ export interface ComputeReader {
   readonly capabilities: readonly string[];
   /** The machine; null if the provider does not have it (any more). */
   readMachine(machineId: string, signal?: AbortSignal): Promise<Machine | null>;
-  /** The machine with the name that its order gave it; null if there is none. */
+  /** The machine that was ordered under this name; null if there is none. */
   findMachine(name: string, signal?: AbortSignal): Promise<Machine | null>;
   /**
-   * All machines of the account. The reconciliation reads a machine that is missing here separately, before the machine
-   * counts as vanished.
+   * All machines of the account. A listing may miss a machine for a moment, so a machine has vanished only if
+   * `readMachine` does not find it either.
    */
   listMachines(signal?: AbortSignal): Promise<readonly Machine[]>;
   /**

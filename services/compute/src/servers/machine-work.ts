@@ -21,8 +21,8 @@ export function readerOf(
 }
 
 /**
- * The time limit of the early checkpoint. If the checkpoint were older when the work is accepted, another change might
- * have run since and would be taken for this work.
+ * The time limit for reading the early checkpoint. If the checkpoint were older than this when the work is accepted,
+ * another change might have begun after it, and `find` would take that change for this work.
  */
 const earlyMsMax = 2_000;
 
@@ -43,7 +43,7 @@ export async function readEarlyCheckpoint(
     .catch(() => null);
 }
 
-/** The machine as its provider knows it now, null if there is none, and the provider's capabilities. */
+/** The machine as its provider knows it now (null if there is none) and the provider's capabilities. */
 export async function readServerMachine(
   context: Pick<HandlerContext, 'targets'>,
   server: Server,

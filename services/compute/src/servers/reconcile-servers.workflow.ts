@@ -85,7 +85,8 @@ const platformOrgId = '00000000-0000-0000-0000-000000000000';
 const modes = ['live', 'sandbox'] as const;
 
 /**
- * Schedules a reconciliation of every configured target every `seconds`, and removes the schedules of other targets.
+ * Schedules a reconciliation of each configured target, once in `seconds` seconds. Removes the schedules of targets
+ * that are not configured any more.
  */
 export async function scheduleReconciliation(
   database: ComputeDatabase,

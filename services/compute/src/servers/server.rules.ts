@@ -81,7 +81,7 @@ export function refusePower(
   kind: PowerKind,
 ): Refusal | null {
   const reason = machine === null ? null : checkPower(machine, kind);
-  // An action that Drydock did not start locks the machine, so the provider would refuse the change.
+  // The machine is locked although no workflow works on the server. The provider would refuse the change.
   if (reason === 'locked') return { code: 'operation_in_progress' };
   const inoperable = machine === null ? ({ code: 'server_not_operable' } as const) : refuseInoperable(server);
   return inoperable ?? (reason === null ? null : { code: 'server_not_running' });

@@ -171,8 +171,8 @@ export async function databaseTime(tx: Reader): Promise<Date> {
 }
 
 /**
- * Removes every schedule of a reconciliation but those with these names. The reconciliation of a target that is not
- * configured any more would fail for ever.
+ * Removes all schedules of reconciliations except these names. The reconciliation of a target that is not configured
+ * any more would fail for ever.
  */
 export const removeOtherSchedules = (sql: Sql, names: readonly string[]): Promise<unknown> =>
   sql.query(
@@ -210,8 +210,8 @@ export async function listExpected(tx: Reader, { mode, deployTarget }: Range, li
 
 /**
  * Records power, addresses, size and status from the provider, unless a newer state is recorded or a workflow works on
- * the server. The server of a machine that has come back is operable again, unless it waits for staff. A machine that
- * had vanished is recognised only by its own name, because providers reuse numbers.
+ * the server. A server whose machine is seen becomes operable, unless one of its workflows waits for staff. A machine
+ * that had vanished counts as seen only if its name is the id of the server, because providers reuse numbers.
  */
 export const applySeen = (
   tx: Tx,

@@ -29,7 +29,7 @@ const hasCode = (reason: string | null): reason is keyof typeof codeOfReason =>
  * for work in progress.
  */
 export function refuseRollback(server: Standing, { machine, snapshot, capabilities }: RollbackWorld): Refusal | null {
-  // An action that Drydock did not start locks the machine, so the provider would refuse the change.
+  // The machine is locked although no workflow works on the server. The provider would refuse the rollback.
   if (machine?.isLocked === true) return { code: 'operation_in_progress' };
   const hasSnapshots = capabilities.includes('compute:snapshots');
   if (hasSnapshots && snapshot === null) return { code: 'snapshot_not_on_server' };

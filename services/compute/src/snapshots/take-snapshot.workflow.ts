@@ -18,7 +18,7 @@ import { serverPath } from '../servers/server.types';
 
 /**
  * Deletes the snapshot that a failed workflow may have made. If `snapshotId` is null and the change may have been sent,
- * the snapshot is searched for as long as it may be invisible.
+ * the snapshot is searched for until `lostAnswerSeconds` are over.
  */
 async function discardSnapshot(
   { database }: Pick<WorkContext, 'database'>,

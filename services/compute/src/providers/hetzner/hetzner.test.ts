@@ -24,8 +24,8 @@ it('a change that is aborted while it waits out a conflict was not accepted, and
   await world.admin.orderFault({ ...rig.rollbackCall, times: 50, answer: { kind: 'fixed', status: 409, body } });
   const caller = new AbortController();
   const sending = refusalOf(world.driver.send(change, checkpoint, caller.signal));
-  // After the second conflict the driver waits for seconds, which leaves time for the abort. If this test is slow, the
-  // next call is refused with the same conflict.
+  // After the second conflict the driver waits for seconds, which leaves time for the abort. If the abort still comes
+  // too late, the third call is refused with the same conflict.
   await until(async () => (await world.admin.readCalls()).filter(({ status }) => status === 409).length >= 2);
   await wait(500);
   caller.abort();

@@ -52,8 +52,8 @@ const taskTypes = {
 } as const;
 
 /**
- * The provider's name for a change of the power. It is the last part of the path under `status/`. With `qm` before it,
- * it is the type of the task.
+ * The provider's name for a change of the power, such as `start`. The path of the call ends with `status/start`, and
+ * the type of the task is `qmstart`.
  */
 export function powerOrderOf(change: Extract<Change, { kind: PowerKind }>): string {
   if (change.kind === 'power_on') return 'start';
@@ -73,8 +73,8 @@ function taskTypeOf(change: Change): string {
 }
 
 /**
- * Records the VM's earlier tasks of this type on its present node. A task that is not among them was begun later,
- * whatever the cluster's clock says.
+ * Records the tasks of the change's type that the VM's present node lists for the VM. A task that is not recorded was
+ * begun later, whatever the cluster's clock says.
  */
 export async function prepareChange(
   api: ProviderApi,
