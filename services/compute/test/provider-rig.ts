@@ -108,7 +108,7 @@ export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
   throw outcome;
 }
 
-/** Advances the emulator's time until the action has ended. */
+/** Advances the emulator's time until the action has ended, by at most 20 minutes. Null if there is no action. */
 export async function ended(
   { admin, driver }: RigWorld,
   { machineId, actionId }: Accepted,

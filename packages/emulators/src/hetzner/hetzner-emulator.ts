@@ -194,8 +194,8 @@ function answered(work: () => Reply): Reply {
 }
 
 /**
- * Emulates the part of the Hetzner Cloud API that Drydock uses. Its state is in a folder. The server does not listen
- * yet.
+ * Emulates the part of the Hetzner Cloud API that Drydock uses. The emulator's state is in `stateDir`. The returned
+ * server does not listen yet.
  */
 export function createHetznerEmulator(options: HetznerOptions): HttpServer {
   const { stateDir, tokens, readerTokens, adminToken } = options;

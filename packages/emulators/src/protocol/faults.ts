@@ -52,7 +52,7 @@ export type FaultWish = z.input<typeof faultOrderSchema>;
 
 export interface FaultOrders {
   add(order: FaultOrder): void;
-  /** Returns the first matching order and counts one call against it. */
+  /** Returns the first fault that matches the call, and lowers its `times` by one. Null if none matches. */
   take(method: string, path: string): FaultOrder | null;
   list(): readonly FaultOrder[];
   clear(): void;

@@ -136,7 +136,8 @@ function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply 
 }
 
 /**
- * Emulates the part of Proxmox VE's API that Drydock uses. Its state is in a folder. The server does not listen yet.
+ * Emulates the part of Proxmox VE's API that Drydock uses. The emulator's state is in `stateDir`. The returned server
+ * does not listen yet.
  */
 export function createProxmoxEmulator({
   stateDir,

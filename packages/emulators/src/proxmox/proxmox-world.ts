@@ -198,8 +198,8 @@ export interface ProxmoxWorld {
   /** Nodes that the other nodes cannot reach. */
   readonly downNodes: Set<string>;
   /**
-   * Saves the state, and then writes an accepted task to the ledger. After a crash between the two, the next start
-   * completes the ledger from the state.
+   * Saves the state, and then writes an accepted task to the ledger. After a crash between the two writes, the next
+   * start completes the ledger from the state.
    */
   save(taken?: Task): void;
   endDue(): void;

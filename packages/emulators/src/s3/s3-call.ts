@@ -69,7 +69,6 @@ export interface S3World {
   buckets: Buckets;
   uploadsOf(bucket: string): Uploads;
   lockAnswer: LockAnswer;
-  /** Writes a change to the ledger. */
   record(caller: Caller, change: { op: string; bucket: string; key: string; id: string; detail?: string }): void;
 }
 

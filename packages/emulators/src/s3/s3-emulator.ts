@@ -75,7 +75,10 @@ interface S3Emulator {
 
 const stateSchema = z.strictObject({ clock: clockAnchorSchema });
 
-/** Emulates the part of S3 that common clients use. Its objects are in a folder. The server does not listen yet. */
+/**
+ * Emulates the part of S3 that common clients use. The objects are in `stateDir`. The returned server does not listen
+ * yet.
+ */
 export function createS3Emulator(options: S3Options): S3Emulator {
   const { stateDir, accounts, region, lockAnswer } = options;
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });

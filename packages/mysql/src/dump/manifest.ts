@@ -38,7 +38,7 @@ const account = z.object({
   isLocked: z.boolean(),
   needsTls: z.boolean(),
   plugin: z.string(),
-  /** The password's verifier as hex, because MySQL's contains arbitrary bytes. */
+  /** The password's verifier as hex, because a verifier of MySQL contains arbitrary bytes. */
   verifier: z.string(),
 });
 export type DumpedAccount = z.infer<typeof account>;

@@ -8,7 +8,9 @@ const lengthBytes = 4;
 const encodedBytes = (row: RawRow): number =>
   row.reduce((bytes, value) => bytes + lengthBytes + (value?.length ?? 0), 0);
 
-/** Encodes rows, and adds each to the sum. A value is its length (u32, ffffffff for NULL) and its bytes. */
+/**
+ * Encodes rows, and adds each row to `sum`. An encoded value is its length (u32, ffffffff for NULL) and then its bytes.
+ */
 export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
   const encoded = Buffer.allocUnsafe(rows.reduce((bytes, row) => bytes + encodedBytes(row), 0));
   let end = 0;
@@ -67,7 +69,7 @@ const words = [0, 1, 2, 3] as const;
  */
 const exactAdditions = 2 ** 20;
 
-/** A 128-bit sum over the hashes of rows. It does not depend on their order. */
+/** A 128-bit sum over the hashes of rows. The sum does not depend on the order of the rows. */
 export class RowSum {
   rows = 0;
   bytes = 0;

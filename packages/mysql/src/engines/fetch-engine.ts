@@ -101,7 +101,7 @@ async function findArchive(apt: string): Promise<string> {
 
 /**
  * Writes the configuration and the empty state of an apt that is separate from the machine's, and returns its options.
- * Its list of installed packages is empty, so that apt downloads every dependency.
+ * This apt knows no installed packages, so it downloads every dependency.
  */
 function prepareState(suite: string, archive: string, work: string): string[] {
   for (const folder of ['lists/partial', 'archives/partial'])
@@ -130,7 +130,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Acquire::Retries': '3',
     'Debug::NoLocking': 'true',
   };
-  // The machine's hooks are removed, because they would change the machine.
+  // This apt does not run the machine's hooks, because they would change the machine.
   const cleared = [
     'APT::Update::Pre-Invoke',
     'APT::Update::Post-Invoke',
@@ -227,7 +227,7 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   });
 }
 
-/** Moves the result into place. Returns false if another process was faster. */
+/** Renames the complete folder to `target`. Returns false if another process was faster. */
 function moveIntoPlace(place: string, target: string): boolean {
   try {
     fs.renameSync(place, target);

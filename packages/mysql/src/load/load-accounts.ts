@@ -132,8 +132,8 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
 }
 
 /**
- * Returns for each account, by `account 'user'@'host'`, a text with its TLS requirement and its GRANT statements. All
- * versions give the same text.
+ * Returns for each account, by `account 'user'@'host'`, a text with its TLS requirement and its GRANT statements. Every
+ * version gives the same text for the same rights.
  */
 export function tellRights(
   { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,

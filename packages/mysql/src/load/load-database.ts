@@ -203,7 +203,10 @@ async function define(session: Session, schema: string, definition: string, obje
   });
 }
 
-/** Returns a name as MariaDB writes it into a column's default: in latin1, with question marks for other letters. */
+/**
+ * Returns a name as MariaDB writes it into a column's default: in latin1, with question marks for letters that latin1
+ * lacks.
+ */
 const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
 
 /**

@@ -96,7 +96,7 @@ function mariadbSettings({ version }: Engine): Record<string, string> {
     'symbolic-links': 'OFF',
     'gtid-strict-mode': 'ON',
     'log-slave-updates': 'ON',
-    // MariaDB has no value that forbids files. A device works, because no file can exist below it.
+    // MariaDB has no value of this setting that forbids all files. A device works, because no file can exist below it.
     'secure-file-priv': '/dev/null',
     'aria-pagecache-buffer-size': String(8 * 2 ** 20),
     'innodb-log-file-size': String(48 * 2 ** 20),

@@ -76,7 +76,6 @@ export interface MysqlOptions {
   isEphemeral?: boolean;
   /** Further settings, by their names on the command line. They override the built-in ones. */
   settings?: Readonly<Record<string, string>>;
-  /** Gets the server's log. */
   onLog?: (text: string) => void;
 }
 

@@ -17,7 +17,7 @@ export const isName = (column: string, name: string): string =>
 
 /**
  * Returns a literal for places that allow no expression, such as CREATE USER. Session.open sets an sql_mode in which a
- * backslash escapes.
+ * backslash is an escape character.
  */
 export const quoteLiteral = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 
@@ -37,7 +37,7 @@ export interface SessionOptions {
   statementMs?: number;
   /** The longest wait for a lock on a definition or a row. */
   lockMs?: number;
-  /** Aborting it destroys the connection, so that a running statement fails at once. */
+  /** An abort destroys the connection, so that a running statement fails at once. */
   signal?: AbortSignal | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface Comparison {
   names: string[];
 }
 
-/** A digest of each definition, by kind and name. All versions give the same digest. */
+/** A digest of each definition, by kind and name. Every version gives the same digest for the same definition. */
 type Objects = ReadonlyMap<string, string>;
 
 /**
@@ -252,7 +252,7 @@ const geometries = new Set([
   'geometrycollection',
 ]);
 
-/** Returns an expression for a value as bytes. All versions give the same bytes. */
+/** Returns an expression for a value as bytes. Every version gives the same bytes for the same value. */
 function bytesOf(name: string, type: string): string {
   const column = quoteName(name);
   if (geometries.has(type)) return `ST_AsWKB(${column})`;
@@ -261,7 +261,8 @@ function bytesOf(name: string, type: string): string {
 
 /**
  * Compares every row and every definition of the frozen old server with a snapshot of the new one, and checks that no
- * sequence went back. If `moment` is null, the snapshot was lost, and a difference may come from a later write.
+ * sequence went back. If `moment` is null, the snapshot of the switch was lost. A new snapshot is taken, so a
+ * difference may come from a later write.
  */
 export async function compareServers(
   { old, target }: { old: Side; target: Side },

@@ -185,7 +185,7 @@ async function* watched(sections: AsyncIterable<Section>, canaries: Canaries): A
   }
 }
 
-/** Takes a backup while a table and a view with a trap alternate under one name. */
+/** Takes two backups while a table and a view with a trap alternate under one name. */
 async function backUpWhileSwapping(from: MysqlServer, number: number): Promise<void> {
   let isOver = false;
   const swapping = (async () => {

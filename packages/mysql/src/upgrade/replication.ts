@@ -83,8 +83,8 @@ async function fill(
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
   await sweepTransferAccounts(admin, flavour);
-  // The old server finds the replica's position by reading its newest log file from the beginning. This fails at a
-  // change of 16 MB, so a new file is started.
+  // The old server finds the replica's position by reading its newest log file from the beginning. This fails if the
+  // file contains a change of 16 MB, so a new file is started.
   await old.run('FLUSH BINARY LOGS');
   // One statement of the platform is logged, so that the log has a position even if no customer has written.
   await old.run('SET SESSION sql_log_bin = 1');

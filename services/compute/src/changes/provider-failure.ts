@@ -4,7 +4,7 @@ import { conclude, fail, type Log, retryLater } from '@drydock/workflow/definiti
 import type { Change, ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
 
-/** Retry-After in seconds, if the provider's error names no wait. */
+/** The Retry-After in seconds, if the provider's error has none. */
 const retryAfterSecondsUsual = 30;
 
 /**

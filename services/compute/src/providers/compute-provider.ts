@@ -33,18 +33,18 @@ export class ComputeError extends Error {
 
 /**
  * The reading part of a provider, for handlers. One instance stands for one account (project, cluster) of one deploy
- * target in one mode. A read with another account's id finds nothing. Ids are the provider's own, and Drydock does not
- * interpret them. Every rejection is a ComputeError, except after an abort of `signal`. A transient failure of a read
- * is `unavailable` or `rate_limited`, never `ambiguous`. The drivers of remote providers repeat a failed read
- * themselves before they reject. Each call to the provider takes at most the driver's deadline (10 s unless
+ * target in one mode. A read with the id of another account's machine finds nothing. Ids are the provider's own, and
+ * Drydock does not interpret them. Every rejection is a ComputeError, except after an abort of `signal`. A transient
+ * failure of a read is `unavailable` or `rate_limited`, never `ambiguous`. The drivers of remote providers repeat a
+ * failed read themselves before they reject. Each call to the provider takes at most the driver's deadline (10 s unless
  * configured).
  */
 export interface ComputeReader {
   /** Drydock's name for the provider, such as `hetzner`. */
   readonly provider: string;
   /**
-   * The capabilities of ComputeServer, such as `compute:snapshots`, `compute:rebuild`. A change without its capability
-   * rejects with `unsupported`.
+   * The capabilities that the API shows, such as `compute:snapshots` and `compute:rebuild`. A change without its
+   * capability rejects with `unsupported`.
    */
   readonly capabilities: readonly string[];
   /** The machine; null if the provider does not have it (any more). */

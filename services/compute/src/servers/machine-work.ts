@@ -60,7 +60,10 @@ interface MachineWork {
   meanwhile: ServerPowerState;
 }
 
-/** Accepts work that stops or starts the server's machine, and makes the server inoperable. Resolves with the 202. */
+/**
+ * Accepts work that stops or starts the server's machine, and makes the server inoperable. Resolves with the answer, a
+ * 202.
+ */
 export async function acceptMachineWork<Input>(
   context: HandlerContext,
   tx: Tx,

@@ -94,7 +94,7 @@ async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Pa
   if (count !== 1) throw new Error(`server ${serverId} cannot become ${to}`);
 }
 
-/** The fields that a machine determines. A machine that the provider shows has not vanished. */
+/** The fields that a machine determines. `vanishedAt` is null, because the provider shows the machine. */
 const observed = ({ vendorStatus, powerState, addresses, spec }: Machine) => ({
   vendorStatus,
   powerState,
@@ -171,8 +171,8 @@ export async function databaseTime(tx: Reader): Promise<Date> {
 }
 
 /**
- * Removes all schedules of reconciliations except these names. The reconciliation of a target that is not configured
- * any more would fail for ever.
+ * Removes all schedules of reconciliations except those with these names. The reconciliation of a target that is not
+ * configured any more would fail for ever.
  */
 export const removeOtherSchedules = (sql: Sql, names: readonly string[]): Promise<unknown> =>
   sql.query(

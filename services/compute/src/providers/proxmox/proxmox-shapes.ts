@@ -153,7 +153,7 @@ export function machineOf({ resource, status, config, addresses }: ReadVm): Mach
   };
 }
 
-/** `newerIds` are the snapshots that prevent a rollback. */
+/** `newerIds` are the snapshots that prevent a rollback to this snapshot. */
 export const snapshotOf = (
   { name, description, snaptime, snapstate }: VmSnapshot,
   newerIds: readonly string[],

@@ -34,8 +34,8 @@ const triesMax = 3;
 const pauseMs = 300;
 
 /**
- * Carries out the machine's newest job to its end, from wherever an earlier process left it. Every action may be
- * repeated until the job is marked `isApplied`. After the mark the guest may write, so a repeat would lose data. The
+ * Carries out the machine's newest job to its end, from wherever an earlier process left it. Each part of the work may
+ * be repeated until the job is marked `isApplied`. After the mark the guest may write, so a repeat would lose data. The
  * caller must hold the machine's lock.
  */
 export async function carryOutJob(machineFolder: string): Promise<void> {
