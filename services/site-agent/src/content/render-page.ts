@@ -116,7 +116,7 @@ export interface SessionEvents {
   onOverrun(number: number): void;
 }
 
-/** Renders pages, each in one read-only transaction of the site's own role, so that a page shows a single moment. */
+/** Renders pages, each in one read-only transaction, so that a page shows the database at a single moment. */
 export class PageRenderer {
   private readonly sessions: Promise<PageSessions>;
   private readonly events: SessionEvents;

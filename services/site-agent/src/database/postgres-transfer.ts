@@ -25,9 +25,9 @@ export interface SiteTransfer {
     entries: AsyncGenerator<OpenedEntry>,
     signal: AbortSignal,
   ): Promise<StageResult['database']>;
-  /** Returns the number of rows of a table that the owner sees, or null if the table does not exist. */
+  /** Returns the number of rows that the login in `url` sees in the table, or null if the table does not exist. */
   countRows(url: string, table: CountRowsSpec): Promise<number | null>;
-  /** Returns what the error says about the database, or null for any other error. */
+  /** Describes an error about the database. Returns null for any other error. */
   failureOf(error: unknown): TransferFailure | null;
 }
 
