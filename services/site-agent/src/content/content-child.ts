@@ -54,7 +54,7 @@ export interface ContentChildSettings {
   pages: PagesAccess;
   log: Log;
   onStart(child: GuardedChild): void;
-  /** Ends sessions of the site's role at the database server, by their numbers there. */
+  /** Ends sessions of the site's pages at the database server, by their numbers there. */
   endSessions(backendPids: number[]): Promise<void>;
 }
 

@@ -110,8 +110,8 @@ const unavailableTexts = /Connection terminated|Connection lost|timeout exceeded
 export interface SessionEvents {
   onOpen(number: number): void;
   /**
-   * Reports a session for which nobody waits any more. Its statement may have lifted its time limit, and only a
-   * superuser can end it.
+   * Reports a session for which nobody waits any more, so that the site agent ends it. The session's statement may have
+   * lifted its own time limit.
    */
   onOverrun(number: number): void;
 }

@@ -28,9 +28,9 @@ type Greeting = Startup | Cancel;
 /**
  * Serves the one address of a site's database. In a client's first packet it replaces the name `site` by the name of
  * the live release's database. After that it only passes bytes on. Clients prove their passwords to Postgres itself
- * (SCRAM). Cancel requests for the site's own sessions are forwarded. New sessions wait while the gate is frozen.
- * Sessions that name the database of a release do not wait: they come from the release's own application and pages, and
- * a freeze waits for the last requests of these.
+ * (SCRAM). Cancel requests for the site's own sessions are forwarded. New sessions wait while the gate is frozen,
+ * unless they name the database of a served release. A release's application and pages name it, and must not wait,
+ * because a freeze waits for their last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;

@@ -31,7 +31,7 @@ export interface SessionStart {
   /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;
   push(chunk: Buffer): void;
-  /** Returns the message that the client gets in place of the server's last message. */
+  /** Returns the refusal that the client gets in place of the server's last message. */
   refuse(why: Refusal): Buffer;
 }
 

@@ -14,7 +14,7 @@ type TransferFailure = Pick<TransferError, 'object' | 'reason' | 'isPermanent'> 
 
 /** Reads and fills the databases of one engine for a job. Throws for a database of another engine. */
 export interface SiteTransfer {
-  /** The sections of a dump, all of the same moment. */
+  /** Yields the sections of a dump. All of them show the database at the same moment. */
   dump(database: ProgramDatabase, signal: AbortSignal): AsyncIterable<Section>;
   /**
    * Loads an archive's dump into a database in which nobody has had a session yet. Resolves with the differences from

@@ -32,8 +32,8 @@ export interface DatabaseUsage {
    */
   isReadOnly: boolean | null;
   /**
-   * The process of a server that has only this database; null for a shared server. The caller adds the deleted files
-   * that this process still holds open.
+   * The process of a server that has only this database; null for a shared server. The caller adds the size of the
+   * deleted files that this process still holds open.
    */
   pid: number | null;
 }

@@ -271,7 +271,9 @@ fs.symlinkSync(canary, 'victim');
 process.exit(fs.readdirSync('aside').length > 0 ? 0 : 3);
 `;
 const fileNames = Array.from({ length: 150 }, (_, number) => `f${number}`);
-/** Removes the files in three batches. The exchange has to happen in one of the two pauses between them. */
+/**
+ * Removes the files in three batches. The attacker's program has to act in one of the two pauses between the batches.
+ */
 const slowly = { batch_files: 50, pause_ms: 250, turn_files: 1_000 };
 
 /**
