@@ -11,7 +11,7 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 
 /**
  * Returns an application that answers with its name and id. /slow answers late, and /crash ends the process. The
- * application listens at port 3000, which is not the site's port.
+ * application asks for port 3000, which is not the site's port.
  */
 const appSource = (name: string): string => `
 const http = require('node:http');

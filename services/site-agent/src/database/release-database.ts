@@ -64,7 +64,7 @@ export interface ReleaseDatabase {
    * in the database end too.
    */
   leave(): Promise<void>;
-  /** Ends those of these sessions that belong to the site or its pages. */
+  /** Ends the sessions with these numbers, if they belong to the site or its pages. */
   endSessions(numbers: number[]): Promise<void>;
   /**
    * Ends all sessions of the site. Dumps and loads go on, unless the server is out of memory and has to be restarted.

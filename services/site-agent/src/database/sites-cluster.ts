@@ -212,7 +212,8 @@ export class SitesCluster {
 
   /**
    * Ends the sessions of an earlier site agent, and drops the roles that it made for dumps and loads. Postgres goes on
-   * with a CREATE DATABASE whose client was killed. Without this, its database would appear after the clean-up.
+   * with a CREATE DATABASE whose client was killed. If that statement were not ended, its database would appear after
+   * the clean-up.
    */
   private async endPredecessors(): Promise<void> {
     const sql =
