@@ -16,7 +16,7 @@ export interface CommandPlan {
   asks?: OperationId | 'argument';
   /** Whether the group's name alone runs this command. Example: `drydock events` runs `drydock events list`. */
   isDefault?: boolean;
-  /** The stream that the option `--follow` reads. */
+  /** The operation whose event stream the option `--follow` prints. */
   follow?: OperationId;
 }
 

@@ -93,7 +93,10 @@ function parseContexts(file: string, text: string): Contexts {
   return contexts;
 }
 
-/** Renames a complete new file to the real name. A killed command thus leaves the old contexts or the new ones. */
+/**
+ * Writes the contexts to a new file, and then renames that file to contexts.json. So a killed command leaves either the
+ * old or the new contexts.
+ */
 function writeContexts(config: Config, contexts: Contexts): void {
   fs.mkdirSync(config.folder, { recursive: true, mode: 0o700 });
   const beside = `${fileOf(config)}.${crypto.randomUUID()}`;

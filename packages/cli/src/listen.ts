@@ -19,8 +19,8 @@ export interface ListenOptions {
 const answerMs = 15_000;
 
 /**
- * Forwards each new event to the receiver at `forwardTo`, signed like a message to a webhook. It sends one event at a
- * time, and each event once, even if the receiver fails. Ends at Ctrl-C or after `timeout`.
+ * Forwards each new event to the receiver at `forwardTo`, signed like a message to a webhook. Events are sent one at a
+ * time, and each only once, even if the receiver fails. Ends at Ctrl-C or after `timeout`.
  */
 export async function runListen({
   context,

@@ -154,7 +154,7 @@ export function createDrydock(options: DrydockOptions): Drydock {
     watch: (path: string, own?: Pick<CallOptions, 'signal'>) => watch(options, path, own?.signal),
     events: (own?: EventOptions) => events(options, own),
   };
-  // TypeScript cannot derive this type, but the members and the type come from the same table.
+  // TypeScript cannot derive that `calls` is a Drydock. Both are made from the operations of docs/openapi.json.
   return calls as unknown as Drydock;
 }
 

@@ -31,7 +31,7 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
       );
       return done;
     }),
-    // The ledger's line gets the duration, because a repeated step may freeze for longer.
+    // The ledger records the duration, because a step that runs again may freeze for longer than before.
     change(
       'POST /freeze',
       { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema },

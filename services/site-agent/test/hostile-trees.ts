@@ -197,8 +197,8 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
 }
 
 /**
- * A script for `node -e`. In its working directory, it makes the steps that come as JSON on standard input. It leaves
- * out steps that the system refuses, and prints their number.
+ * A script for `node -e`. In its working directory, it carries out the steps that come as JSON on standard input. It
+ * leaves out steps that the system refuses, and prints how many it left out.
  */
 export const treeBuilder = `
 const fs = require('node:fs');

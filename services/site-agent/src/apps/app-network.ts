@@ -13,7 +13,10 @@ const ports = { proxy: 1_021, dialler: 1_022 };
 /** The most open connections of the application to each of the two ports. */
 const acceptedMax = 128;
 
-/** The services in an application's own network: its database at the usual port, and the two ways to the outside. */
+/**
+ * The services in an application's own network: the site's database at the site's port, and two ways to the outside, an
+ * HTTP proxy and the dialler.
+ */
 export class AppNetwork {
   private readonly databasePort: number;
   private readonly outgoing: Outgoing;
@@ -68,10 +71,10 @@ const questionSchema = z.union([
 ]);
 
 /**
- * Makes connections to the outside for the sockets of a site's application. `sourceFor` is the other half, inside the
- * application. Each connection from the application sends one line of JSON. `dial` asks for a connection to an address;
- * the answer is a ticket for it. `lookup` asks for the addresses of a name. `ticket` joins the connection that it comes
- * on to the outside connection of that ticket.
+ * Makes connections to the outside for the sockets of a site's application. The code that `sourceFor` returns runs in
+ * the application and calls this class. Each connection from the application sends one line of JSON. `dial` asks for a
+ * connection to an address; the answer is a ticket for it. `lookup` asks for the addresses of a name. `ticket` joins
+ * the connection that it comes on to the outside connection of that ticket.
  */
 class OutgoingDialler {
   private readonly outgoing: Outgoing;
@@ -118,12 +121,12 @@ class OutgoingDialler {
 }
 
 /**
- * Runs in a customer's process before the customer's code, if the box has its own network. It leads the process's
- * connections to the outside through the site agent (`OutgoingDialler`) in two steps. First it asks the agent to
- * connect. The agent answers with a ticket, or with the error for the application. Then it opens a second connection
- * and sends the ticket, and the agent joins this connection to the outside one. The code replaces calls below
- * `net.Socket`, so TLS and everything else on sockets works unchanged. Programs that the application starts get the
- * address of a proxy.
+ * Returns code that runs in a customer's process before the customer's own code, if the box has its own network. The
+ * code leads the process's connections to the outside through the site agent (`OutgoingDialler`) in two steps. First it
+ * asks the agent to connect. The agent answers with a ticket, or with the error for the application. Then the code
+ * opens a second connection and sends the ticket, and the agent joins this connection to the outside connection. The
+ * code replaces calls below `net.Socket`, so TLS and everything else on sockets works unchanged. Programs that the
+ * application starts get the address of a proxy.
  */
 const sourceFor = ({ dialler, proxy }: { dialler: number; proxy: number }): string => `
 import { ChildProcess } from 'node:child_process';

@@ -1,7 +1,7 @@
 /**
- * Runs in a customer's process before the customer's code. As under Passenger, the first server that the application
- * opens serves the site, whatever port it asks for. The server gets a Unix socket instead of the port, because another
- * process could take a port. This code then reports on descriptor 3 that the server listens.
+ * This code runs in a customer's process before the customer's own code. As under Passenger, the first server that the
+ * application opens serves the site, whatever port it asks for. The server gets a Unix socket instead of the port,
+ * because another process could take a port. The code reports on descriptor 3 when the server listens.
  */
 const source = `
 import net from 'node:net';

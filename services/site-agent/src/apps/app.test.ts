@@ -10,8 +10,8 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 /**
- * Returns an application that answers with its name and id. /slow answers late, and /crash ends the process. It asks
- * for port 3000, which is not the site's port.
+ * Returns an application that answers with its name and id. /slow answers late, and /crash ends the process. The
+ * application asks for port 3000, which is not the site's port.
  */
 const appSource = (name: string): string => `
 const http = require('node:http');

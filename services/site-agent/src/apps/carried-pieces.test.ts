@@ -21,7 +21,10 @@ const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
-/** Records the turns that are taken. After `hold`, turns wait until `release`. */
+/**
+ * Takes the place of the limit for carried pieces. Records the organisation of each turn that is asked for. After
+ * `hold`, turns wait until `release`.
+ */
 class Turns {
   private waiting: (() => void)[] | null = null;
   readonly takenBy: string[] = [];

@@ -179,8 +179,8 @@ export class Outgoing {
 }
 
 /**
- * The head of a proxied request, with `Connection: close`. Each connection carries only one request. A second request
- * would go to the same address even if it named another host.
+ * The head of a proxied request, with `Connection: close`. Each connection carries only one request, because a second
+ * request would go to the same address even if it named another host.
  */
 const headOf = (line: string, headers: readonly string[]): string =>
   [line, ...headers.filter((header) => !betweenHops.test(header)), 'Connection: close', '', ''].join('\r\n');

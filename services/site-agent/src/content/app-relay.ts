@@ -15,7 +15,7 @@ const chunksMax = 64;
 /**
  * Keeps connections to the application open for reuse. Node reuses a connection for requests with the same
  * `socketPath`. Here `socketPath` holds the number of the application's process, so that requests for the same process
- * share connections. The site agent makes new connections.
+ * share connections. The site agent opens each new connection and hands it to this process.
  */
 class HandedConnections extends Agent {
   private readonly connect: (id: number, onConnected: Connected) => void;
@@ -34,8 +34,8 @@ class HandedConnections extends Agent {
 }
 
 /**
- * Speaks HTTP to the site's application. For each visitor, the site agent gets one piece of the answer at a time. A
- * piece joins all bytes that have come so far, up to 64 KiB, however small the application's own pieces are.
+ * Speaks HTTP to the site's application. The site agent asks for a visitor's answer piece by piece. A piece has all
+ * bytes of the answer that have arrived and were not sent yet, at most 64 KiB.
  */
 export class AppRelay {
   private readonly say: (id: number, says: ChildSays, body?: Buffer) => void;
@@ -55,14 +55,14 @@ export class AppRelay {
     const visitor = new RelayedRequest(upstream, hasBody, say);
     this.visitors.set(id, visitor);
     upstream.once('close', () => {
-      // A visitor who left before the connection was made does not need it any more.
+      // If the visitor left before the connection was made, the connection is not needed any more.
       this.take(id)?.(new Error('the visitor has gone'));
       if (visitor.isOver) this.visitors.delete(id);
       else visitor.onOver = () => this.visitors.delete(id);
     });
   }
 
-  /** Does nothing for a request that has ended. */
+  /** Passes the site agent's message on to its request. Does nothing if the request has ended. */
   hear(id: number, { say }: HostSays, body: Buffer): void {
     if (say === 'no_connection') this.take(id)?.(new Error('the application takes no connection'));
     else this.visitors.get(id)?.hear(say, body);
@@ -153,7 +153,9 @@ class RelayedRequest {
     this.schedule();
   }
 
-  /** Waits for everything that is read in this turn of the event loop, so that an ordinary answer is one piece. */
+  /**
+   * Sends the piece only after this turn of the event loop. So all bytes that are read in the turn are in one piece.
+   */
   private schedule(): void {
     if (this.isScheduled || !this.maySay || this.isOver) return;
     this.isScheduled = true;

@@ -54,7 +54,7 @@ export interface ContentChildSettings {
   pages: PagesAccess;
   log: Log;
   onStart(child: GuardedChild): void;
-  /** Ends sessions of the site's role at the database server, by their numbers there. */
+  /** Ends sessions of the site's pages at the database server, by their numbers there. */
   endSessions(backendPids: number[]): Promise<void>;
 }
 
@@ -242,7 +242,7 @@ export class ContentChild {
 
   /**
    * Kills a child that has answered nothing for 15 s, because it may be in an endless loop. A child that only waits for
-   * a slow application is asked to `describe` itself meanwhile, and its answer keeps it alive.
+   * a slow application is asked to `describe` the release, and its answer shows that it is alive.
    */
   private watch(): void {
     this.answeredMs = performance.now();

@@ -116,8 +116,8 @@ describe('pages and long files that their visitors do not take', () => {
 });
 
 /**
- * Records the organisation of each piece that goes. `turn` returns the organisations of the pieces since the last turn,
- * sorted, and begins the next turn.
+ * Records the organisation of each piece that `pace` lets go. `turn` returns the organisations of the pieces since the
+ * last turn, sorted, and begins the next turn.
  */
 function follow(pace: FairPace): { take(organisation: string, times: number): void; turn(): string[] } {
   let went: string[] = [];

@@ -129,8 +129,8 @@ export class PagePlaces {
   private readonly visits: FairPlaces;
   private readonly downloads: FairPlaces;
   /**
-   * Limits the pieces of applications' answers after the first piece, because each piece takes time of the event loop
-   * that all sites share.
+   * Limits the pieces of applications' answers, from the second piece of each answer on. Each piece takes time of the
+   * event loop that all sites share.
    */
   readonly pieces: FairPace;
   /**

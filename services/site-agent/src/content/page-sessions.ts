@@ -15,7 +15,7 @@ const limit = `set local statement_timeout = ${pageStatementMs}`;
  */
 const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlock_all()', 'discard sequences'];
 
-/** The result of a query, every value as the server writes it. */
+/** The result of a query. Each value is the text that the server sends. */
 export interface QueryRows {
   /** The index of each column in a row. */
   columns: Map<string, number>;
@@ -277,7 +277,7 @@ function socketOf({ connection }: PoolConnection): CountedSocket {
 }
 
 /**
- * Runs each query as one statement in one transaction, with limits that the statement cannot lift. The reset clears
+ * Runs all queries in one transaction, each as a single statement with limits that it cannot lift. The reset clears
  * everything that a page has left in the session.
  */
 async function runInMariadb(connection: PoolConnection, queries: readonly string[]): Promise<QueryRows[]> {

@@ -110,13 +110,13 @@ const unavailableTexts = /Connection terminated|Connection lost|timeout exceeded
 export interface SessionEvents {
   onOpen(number: number): void;
   /**
-   * Reports a session for which nobody waits any more. Its statement may have lifted its time limit, and only a
-   * superuser can end it.
+   * Reports a session for which nobody waits any more, so that the site agent ends it. The session's statement may have
+   * lifted its own time limit.
    */
   onOverrun(number: number): void;
 }
 
-/** Renders pages, each in one read-only transaction of the site's own role, so that a page shows a single moment. */
+/** Renders pages, each in one read-only transaction, so that a page shows the database at a single moment. */
 export class PageRenderer {
   private readonly sessions: Promise<PageSessions>;
   private readonly events: SessionEvents;

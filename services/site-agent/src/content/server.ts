@@ -98,8 +98,8 @@ class ContentServer {
     const app = isApp
       ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) }
       : null;
-    // Only the files in public/ of an application are sent. Its other files, above all its code, are the application's
-    // to answer for.
+    // Of an application, only the files in public/ are sent. All other requests go to the application, so that its code
+    // and its other files are not sent.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
     if (asked.forward !== null && app !== null && resolved.kind !== 'file') {
@@ -171,8 +171,8 @@ type Resolved =
 const none: Resolved = { kind: 'none' };
 
 /**
- * Splits a request's path into names. Returns null for a path that is never served: it cannot be decoded, has `..` or a
- * hidden name other than `.well-known`, or has characters that only attackers send.
+ * Splits a request's path into names. Returns null for a path that is never served: it cannot be decoded, or has `..`,
+ * a hidden name other than `.well-known`, a control character, a backslash or an encoded slash.
  */
 function segmentsOf(pathname: string): string[] | null {
   let decoded: string;

@@ -1,10 +1,10 @@
 /** The most sessions that one site gets, even if the other sites have none. */
 const perSiteMax = 20;
-/** The most sessions at a time that have lost their place to another site and are still ending. */
+/** Limit for sessions that have lost their place to another site and are still ending. */
 const leavingMax = 10;
 
 /**
- * Shares the cluster's connections between sites, by max-min fairness: a site gets what it asks for, up to twenty. When
+ * Shares a server's connections between sites, by max-min fairness: a site gets what it asks for, up to twenty. When
  * all connections are taken, a site with fewer connections gets one from the site with the most. So greedy sites cannot
  * keep another site out, whatever limits their roles have.
  */
@@ -41,7 +41,7 @@ export class ConnectionBudget {
       if (richest === null || sessions.length > richest.sessions.length) richest = { siteId, sessions };
     }
     const newest = richest?.sessions.at(-1);
-    // The asking site may take a place until both sites have equally many. Otherwise they would take places from each
+    // A site takes a place only from a site that has at least two more. Otherwise two sites would take places from each
     // other for ever.
     if (richest === null || newest === undefined || richest.sessions.length <= mine + 1) return false;
     if (this.leaving.size >= leavingMax) return false;
@@ -51,7 +51,7 @@ export class ConnectionBudget {
     return true;
   }
 
-  /** Gives the place back. A displaced session has no place any more, so only its entry in `leaving` goes. */
+  /** Gives the place back. A displaced session has lost its place before, so this only removes it from `leaving`. */
   private giveBack(siteId: string, end: () => void): void {
     this.leaving.delete(end);
     const sessions = this.held.get(siteId) ?? [];

@@ -285,7 +285,7 @@ test('the role of a removed site is dropped at once, even if another site has le
 });
 
 const askWhoCame = 'who came before me?';
-/** A server that answers when the test says so. */
+/** Starts a server that records its clients in `arrived`. It answers by itself only the question `askWhoCame`. */
 async function openSlowServer(): Promise<{ file: string; arrived: net.Socket[]; close: () => Promise<void> }> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-slow-server-'));
   const file = path.join(folder, 'socket');

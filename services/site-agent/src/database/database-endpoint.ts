@@ -26,11 +26,11 @@ type Cancel = Extract<FirstPacket, { kind: 'cancel' }>;
 type Greeting = Startup | Cancel;
 
 /**
- * The one address of a site's database. In the client's first packet it replaces the name of the database by the name
- * of the live release's database. From then on it only passes bytes on. Clients prove their passwords to Postgres
- * itself (SCRAM). Cancel requests for the site's own sessions are forwarded. New sessions wait while the gate is
- * frozen. Sessions of a release's own application do not wait, because the freeze waits for the application's last
- * requests.
+ * Serves the one address of a site's database. In a client's first packet it replaces the name `site` by the name of
+ * the live release's database. After that it only passes bytes on. Clients prove their passwords to Postgres itself
+ * (SCRAM). Cancel requests for the site's own sessions are forwarded. New sessions wait while the gate is frozen,
+ * unless they name the database of a served release. A release's application and pages name it, and must not wait,
+ * because a freeze waits for their last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -135,7 +135,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       writeStartup(protocol, new Map([...parameters, ['database', database.name]])),
       rest,
     ]);
-    // The session is added before anything is awaited, so that a switch finds it.
+    // The session is added before anything is awaited, so that a switch in the meantime ends this session too.
     const session = new EndpointSession(client, {
       database,
       beginning: new PostgresStart(),
@@ -155,8 +155,8 @@ export class DatabaseEndpoint implements SiteEndpoint {
   }
 
   /**
-   * Forwards a cancel only if it names a session of this site. Postgres cancels a statement of any site by its number
-   * and key, so an attacker could guess keys.
+   * Forwards a cancel request only if it names a session of this site. Postgres itself would cancel a statement of any
+   * site for a client that guesses the session's process id and key.
    */
   private async forwardCancel(client: Socket, { pid, packet }: Cancel): Promise<void> {
     const session = [...this.sessions].find((each) => each.number === pid);

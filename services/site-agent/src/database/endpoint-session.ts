@@ -12,8 +12,8 @@ import type { ReleaseDatabase, ServerAddress } from './release-database';
 
 const headBytes = 5;
 /**
- * How many bytes of a message are read: its type, its length, and four bytes that may be the kind of authentication or
- * the number of the session.
+ * How many bytes of each message are read: its type, its length, and four bytes that may be the kind of authentication
+ * or the number of the session.
  */
 const toldBytes = headBytes + 4;
 const authentication = 'R'.charCodeAt(0);
@@ -25,19 +25,19 @@ const refusals: Record<Refusal, [sqlState: string, message: string]> = {
   down: ['57P03', 'the database does not start'],
 };
 
-/** Reads the start of a session on a server. Nothing of it is kept except the fields below. */
+/** Reads the first messages that a server sends in a session, and keeps only the fields below. */
 export interface SessionStart {
   readonly isAuthenticated: boolean;
   /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;
   push(chunk: Buffer): void;
-  /** Returns the message that the client gets in place of the server's last one. */
+  /** Returns the refusal that the client gets in place of the server's last message. */
   refuse(why: Refusal): Buffer;
 }
 
 export class PostgresStart implements SessionStart {
   isAuthenticated = false;
-  /** The server's number for the session. Nothing is read after the message that has it. */
+  /** The pid of the session's process, from BackendKeyData. Later messages are not read. */
   number: number | null = null;
   private head: Buffer = Buffer.alloc(0);
   /** The number of bytes that are still missing from the current message. */
@@ -104,8 +104,9 @@ export interface EndpointSessionOptions {
 }
 
 /**
- * A session through the endpoint. Until the server has let it in, it is a newcomer. Then it takes one of the site's
- * places. It gives the place back when the backend closes its socket, because the backend may outlive the client.
+ * A client's session through the endpoint of a site's database. The session is a newcomer until the server has let it
+ * in. Then it takes one of the site's places. It gives the place back when the backend closes its socket, because the
+ * backend may outlive the client.
  */
 export class EndpointSession {
   private readonly client: Socket;

@@ -126,7 +126,7 @@ async function restore(site: FilledSite, archive: TestArchive, fence: number): P
   return host.client.readSite(siteId);
 }
 
-/** Restores the archive on another site, counts every table as its owner, and requests every page. */
+/** Restores the archive on another site, counts the rows of every relation as the owner, and requests every page. */
 async function drill(archive: TestArchive, pages: readonly string[]): Promise<void> {
   const made = await host.client.ensureSite(newSiteId(), { domain: 'drill.org' }, claim(1));
   const site = await restore(made, archive, 2);

@@ -31,9 +31,9 @@ const [site, pages] = [`${siteAccount}@localhost`, `${pagesAccount}@localhost`];
 const everything = `${mariadbDatabase}.*`;
 
 /**
- * The condition for the site's sessions in the process list. A session that changes its account is listed under the
- * name that its client claims, so every such session counts. If the change fails, the session keeps the rights that it
- * had at its start.
+ * SQL condition that selects the site's sessions in the process list. While a session changes its account
+ * (COM_CHANGE_USER), the list shows the account name that the client claims. So every session in that state counts as
+ * the site's.
  */
 const ofSite = `user = '${siteAccount}' OR command = 'Change user'`;
 
@@ -47,9 +47,9 @@ const sessionsBytes = 512 * 2 ** 20;
 /** The longest query of a page, in seconds. */
 const pageSeconds = 2;
 /**
- * The rights with which a site can fill the disk. A full site loses them and keeps SELECT, DELETE and DROP, which also
- * allows TRUNCATE. It keeps EVENT too, because an event cannot be dropped without that right. A full site's events do
- * not run.
+ * The rights with which a site can fill the disk. A site over its disk limit loses them and keeps SELECT, DELETE and
+ * DROP, which also allows TRUNCATE. It keeps EVENT too, because an event cannot be dropped without that right. The
+ * events of such a site do not run.
  */
 const fillingRights =
   'INSERT, UPDATE, CREATE, ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, CREATE VIEW, CREATE ROUTINE, TRIGGER';
@@ -265,8 +265,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Removes the leftover accounts of an earlier process. For the live release, also makes the pages' account, and lets
-   * events run unless the site is over its disk limit.
+   * Removes the accounts for dumps and loads that an earlier site agent left. For the live release, also makes the
+   * pages' account, and lets events run unless the site is over its disk limit.
    */
   private async prepare(server: MysqlServer): Promise<void> {
     this.server = server;
@@ -342,7 +342,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 }
 
-/** The errors of a server that starts, stops or has no connection left. */
+/** The error codes of a server that starts, stops or has no connection left. */
 const passing: ReadonlySet<string> = new Set([
   'ER_CON_COUNT_ERROR',
   'ER_SERVER_SHUTDOWN',

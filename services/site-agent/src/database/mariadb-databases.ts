@@ -22,9 +22,9 @@ type Settled = NonNullable<SiteRecord['mariadb']>;
 
 /**
  * Runs a MariaDB server for each database, because sessions of one server share its locks, memory and connections, and
- * because a dump contains everything that the server has. Only a release of new files alone shares the database of
- * another release. The database has the same name in every release, because a customer's views and routines contain the
- * name.
+ * because a dump contains everything that the server has. A release shares the database of another release only if a
+ * restore has replaced the files alone. The database has the same name in every release, because a customer's views and
+ * routines contain the name.
  */
 export class MariadbDatabases implements SiteDatabases {
   private readonly options: MariadbDatabasesOptions;

@@ -1,5 +1,5 @@
 /**
- * These tests wait for checks of the disk, which come every five seconds.
+ * These tests wait for checks of the disk, which come at least five seconds apart.
  *
  * @tier long
  * @processes
@@ -143,7 +143,8 @@ const suite = (): void => {
       );
     await fill();
     const hasEnded = async (): Promise<boolean> => {
-      // This login uses up threads that the server keeps for the next sessions.
+      // The server keeps threads of ended sessions for reuse, and this login takes one. A session of the site agent
+      // then needs a new thread, for which there is no memory.
       await enter();
       const answers = await Promise.allSettled(held.slice(0, 1).map((connection) => connection.query('select 1')));
       return answers.some(({ status }) => status === 'rejected');

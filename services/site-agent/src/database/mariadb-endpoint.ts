@@ -132,7 +132,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
   private join(client: Socket, database: ReleaseDatabase, onAuthenticated: () => void): void {
     const { siteId, inTurn } = this.options;
-    // The session is added before anything is awaited, so that a switch finds it.
+    // The session is added before anything is awaited, so that a switch in the meantime ends this session too.
     const session = new EndpointSession(client, {
       database,
       beginning: new MariadbStart(),
@@ -201,8 +201,8 @@ class MariadbStart implements SessionStart {
   }
 
   /**
-   * How many bytes of the current packet are read: its header, and then the whole greeting, or only the first byte of a
-   * later packet.
+   * The number of bytes that are read of the current packet: its header and, of the greeting, up to 1,024 bytes. Of
+   * each later packet one byte is read after the header.
    */
   private get headBytes(): number {
     if (this.head.length < packetHeadBytes || this.number !== null) return packetHeadBytes + 1;

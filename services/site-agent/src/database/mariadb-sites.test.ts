@@ -196,8 +196,8 @@ const suite = (): void => {
       for (let n = 0; n < 30; n += 1) held.push(await connect());
       return null;
     };
-    // The page's session may be one of the twenty. A session that has just ended keeps its place until the server
-    // reports its end.
+    // A session of the site's pages may be one of the twenty. A session that has just ended keeps its place until the
+    // server closes its connection.
     await until(async () => {
       const refused = await fill().catch((error: unknown) => error);
       const count = held.length;

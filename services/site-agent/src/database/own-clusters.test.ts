@@ -193,7 +193,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await until(() => own.cluster.isUnused());
   await own.stopIfUnused(performance.now() + 2 * idleMs);
   expect(findPostmaster(dataDir)).toBeNull();
-  // The check of the disk every five seconds must not keep a cluster running.
+  // The regular check of the disk must not keep a cluster running.
   expect(await own.cluster.readUsage(role, 'shop')).toBeNull();
   expect(findPostmaster(dataDir)).toBeNull();
   expect(await own.cluster.listDatabases(role)).toEqual(['shop']);

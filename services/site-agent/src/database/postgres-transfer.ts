@@ -14,7 +14,7 @@ type TransferFailure = Pick<TransferError, 'object' | 'reason' | 'isPermanent'> 
 
 /** Reads and fills the databases of one engine for a job. Throws for a database of another engine. */
 export interface SiteTransfer {
-  /** The sections of a dump, all of the same moment. */
+  /** Yields the sections of a dump. All of them show the database at the same moment. */
   dump(database: ProgramDatabase, signal: AbortSignal): AsyncIterable<Section>;
   /**
    * Loads an archive's dump into a database in which nobody has had a session yet. Resolves with the differences from
@@ -25,9 +25,9 @@ export interface SiteTransfer {
     entries: AsyncGenerator<OpenedEntry>,
     signal: AbortSignal,
   ): Promise<StageResult['database']>;
-  /** Returns the number of rows of a table that the owner sees, or null if the table does not exist. */
+  /** Returns the number of rows that the login in `url` sees in the table, or null if the table does not exist. */
   countRows(url: string, table: CountRowsSpec): Promise<number | null>;
-  /** Returns what the error says about the database, or null for any other error. */
+  /** Describes an error about the database. Returns null for any other error. */
   failureOf(error: unknown): TransferFailure | null;
 }
 

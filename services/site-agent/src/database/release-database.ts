@@ -32,8 +32,8 @@ export interface DatabaseUsage {
    */
   isReadOnly: boolean | null;
   /**
-   * The process of a server that has only this database; null for a shared server. The caller adds the deleted files
-   * that this process still holds open.
+   * The process of a server that has only this database; null for a shared server. The caller adds the size of the
+   * deleted files that this process still holds open.
    */
   pid: number | null;
 }
@@ -64,7 +64,7 @@ export interface ReleaseDatabase {
    * in the database end too.
    */
   leave(): Promise<void>;
-  /** Ends these sessions, if they are the site's own. */
+  /** Ends the sessions with these numbers, if they belong to the site or its pages. */
   endSessions(numbers: number[]): Promise<void>;
   /**
    * Ends all sessions of the site. Dumps and loads go on, unless the server is out of memory and has to be restarted.
@@ -73,7 +73,8 @@ export interface ReleaseDatabase {
   /** Whether the database may grow while nobody has a session. */
   readonly worksAlone: boolean;
   /**
-   * The size of the database on disk, and whether it is read-only. Null if the database has gone or its server sleeps.
+   * The size of the database on disk, and whether it is read-only. Null if the database has gone, if its server sleeps,
+   * or if the size could not be counted.
    */
   readUsage(): Promise<DatabaseUsage | null>;
   /**
@@ -105,7 +106,10 @@ export interface EndpointOptions {
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. */
   served: () => Iterable<ReleaseDatabase>;
-  /** Calls back in a turn of the site's organisation. Each piece of data waits for a turn, in both directions. */
+  /**
+   * Calls the function when the site's organisation has a turn. Each piece of data waits for a turn, in both
+   * directions.
+   */
   inTurn: InTurn;
   /** Called when a client of Postgres has logged in. Its session is a new process of the server. */
   sessionBegan: () => void;
@@ -114,7 +118,10 @@ export interface EndpointOptions {
 /** The one address of a site's database, whichever release is live. */
 export interface SiteEndpoint {
   readonly server: Server;
-  /** The number of sessions so far. If the number has not changed and no session is open, no client has written. */
+  /**
+   * The number of sessions so far. If it is the same at two checks and no session is open at either, no client wrote in
+   * between.
+   */
   readonly sessionsBegun: number;
   readonly isInUse: boolean;
   /**
@@ -122,13 +129,16 @@ export interface SiteEndpoint {
    */
   accept(client: Socket, database: ReleaseDatabase): void;
   /**
-   * Opens a socket for the pages of a release. It works even while the site is frozen, because a probe requests pages
-   * then. Resolves with null if the pages use the site's address.
+   * Opens a socket for the pages of a release, and resolves with its path. Resolves with null if the pages use the
+   * site's address. The socket works even while the site is frozen, because a probe requests pages during a freeze.
    */
   openDoor(database: ReleaseDatabase): Promise<string | null>;
   /** Closes the doors of databases that are no longer served. */
   closeDoors(): Promise<void>;
-  /** Ends every connected session. Clients that still wait stay, and get the new database. */
+  /**
+   * Ends every connected session. Clients that still wait at the gate stay, and later get the database that is live
+   * then.
+   */
   endSessions(): void;
   close(): Promise<void>;
 }

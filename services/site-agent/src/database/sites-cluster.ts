@@ -20,8 +20,8 @@ const nameSchema = z.array(z.object({ datname: z.string() }));
  */
 const keptSessions = 20;
 /**
- * The most that one session of a site may write to temporary files. Only a superuser can change the setting. Loads use
- * roles of their own, which have no such limit.
+ * The most disk space that the temporary files of one process of a session may have at a time. Only a superuser can
+ * change the setting. Loads use roles of their own, which have no such limit.
  */
 const temporaryFiles = '1GB';
 /** A setting without effect. It marks the roles that the site agent has made read-only. */
@@ -33,7 +33,8 @@ const sharedSql = `(select coalesce(sum((pg_stat_file('pg_dynshmem/' || name, tr
   from pg_ls_dir('pg_dynshmem') name)`;
 /**
  * All databases of a server share some tables, such as those with comments on databases and settings of roles. On an
- * organisation's own server their size counts for each of its sites. On the operator's server it counts for none.
+ * organisation's own server, these tables, exported snapshots and dynamic shared memory count for each site of the
+ * organisation. On the operator's server they count for no site.
  */
 const usageSql = `
   select pg_database_size(d.oid)::float8
@@ -211,7 +212,8 @@ export class SitesCluster {
 
   /**
    * Ends the sessions of an earlier site agent, and drops the roles that it made for dumps and loads. Postgres goes on
-   * with a CREATE DATABASE whose client was killed. If it were not ended, its database would appear after the clean-up.
+   * with a CREATE DATABASE whose client was killed. If that statement were not ended, its database would appear after
+   * the clean-up.
    */
   private async endPredecessors(): Promise<void> {
     const sql =
@@ -349,8 +351,8 @@ export class SitesCluster {
   }
 
   /**
-   * Tells whether the cluster can be reached by a port. Through it, applications could use up the cluster's places.
-   * While the server is down, they could take the port.
+   * Tells whether the cluster can be reached by a port. Through a port, applications could use up the cluster's places.
+   * While the server is down, they could listen at the port themselves.
    */
   async hasPort(): Promise<boolean> {
     if (this.socketFolder === null) return true;

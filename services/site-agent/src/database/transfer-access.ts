@@ -9,7 +9,7 @@ import {
 } from '@drydock/postgres';
 import type pg from 'pg';
 
-/** The login of a load, and the role that it acts as. */
+/** The login for a load, and the role that the load acts as. */
 export interface LoaderAccess {
   url: string;
   role: string;

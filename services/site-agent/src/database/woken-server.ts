@@ -7,7 +7,7 @@ const checkEveryMs = 60_000;
 
 export interface WokenServerOptions {
   server: { start(): Promise<void>; stop(): Promise<void> };
-  /** Whether the server has no session and nobody is about to open one. Called only while it runs. */
+  /** Whether the server has no session and nobody is about to open one. Called only while the server runs. */
   isUnused: () => Promise<boolean>;
   folder: string;
   log: Log;

@@ -15,14 +15,14 @@ const setupSchema = z.strictObject({
 /** With this encoding Node gives names as Buffers. Node's types do not have it. */
 const asBytes = 'buffer' as BufferEncoding;
 
-/** Limit for the paths that the report names, each with its error. */
+/** The most paths that the result names, each with its error. */
 const namedMost = 10;
 
 /**
- * Removes everything that it can from a folder, slowly, and names the rest. Names are bytes. A nested folder is first
- * moved to the top, so that paths stay short however deep the tree is; if it cannot be moved, it is emptied in its
- * place. A folder is emptied while it is read, because it may have more names than fit into memory. In a box, the
- * program sees no other folder, so no link in the tree leads to other files.
+ * Removes everything that it can from a folder, slowly, and reports what is left. Names are handled as bytes, because
+ * they need not be UTF-8. A nested folder is first moved to the top, so that paths stay short however deep the tree is;
+ * if it cannot be moved, it is emptied in its place. A folder is emptied while it is read, because it may have more
+ * names than fit into memory. In a box, the program sees no other folder, so no link in the tree leads to other files.
  */
 class Emptying {
   private readonly top: Buffer;
@@ -37,7 +37,7 @@ class Emptying {
     this.top = Buffer.from(setup.dir);
   }
 
-  /** `isOver` is true if the program has stopped after `turn_files`, before the folder was empty. */
+  /** `isOver` is true if the program has made `turn_files` removals. The folder may then still have contents. */
   async run(): Promise<{ left: number; named: string[]; isOver: boolean }> {
     // Entries that come while a folder is read may be missed, so the folder is read again until nothing more can be
     // removed.

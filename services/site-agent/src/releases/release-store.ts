@@ -21,7 +21,7 @@ export interface ReleaseOptions {
 
 /**
  * One release as it is served: its files, its pages and its application together, so that a request cannot mix
- * releases. A request calls `use` once. A retired release ends its processes when its last request has ended.
+ * releases. A request calls `use` once.
  */
 export class Release {
   readonly releaseId: string;
@@ -97,7 +97,7 @@ export class ReleaseStore {
   private readonly folder: SiteFolder;
   private readonly databases: SiteDatabases;
   private readonly removal: SlowRemoval;
-  /** The releases that are being filled: the name of the database by folder. */
+  /** The releases that are being filled. Maps the folder of each to the name of its database. */
   private readonly unfinished = new Map<string, string>();
 
   constructor(folder: SiteFolder, databases: SiteDatabases, removal: SlowRemoval) {
@@ -112,8 +112,9 @@ export class ReleaseStore {
   }
 
   /**
-   * Makes the folder and the database of a future release. With `keptOf`, it shares the database of that release. The
-   * folder gets its name by one rename, last of all, so a crash leaves no folder that counts as a release.
+   * Makes the folder and the database of a future release. With `keptOf`, the future release shares the database of the
+   * release `keptOf`. The folder has another name until `publish` renames it, so a crash leaves no folder that counts
+   * as a release.
    */
   async prepare(record: SiteRecord, releaseId: string, keptOf: string | null = null): Promise<UnfinishedRelease> {
     const kept = keptOf === null ? null : await this.folder.readRelease(keptOf);

@@ -36,7 +36,10 @@ export interface SiteProgram {
 export const filesPathIn = (isolation: Isolation, dir: string): string =>
   isolation.kind === 'none' ? dir : filesInBox;
 
-/** The database as the program reaches it, by the socket if there is one. */
+/**
+ * Returns the database as the program reaches it. In a box with a database socket, the socket's path is that inside the
+ * box.
+ */
 export function databaseIn(isolation: Isolation, { database, socketFolder }: JobAccess): ProgramDatabase {
   if (isolation.kind === 'none' || socketFolder === null) return database;
   if (database.engine === 'postgres') return { ...database, url: bySocket(database.url, socketInBox) };
@@ -65,7 +68,8 @@ export const asOwner = [
 /**
  * Starts a program of this package on a site's content. It runs in a box, as the site's account, so that hostile
  * content can reach nothing else. Where no box can be made, it only runs as the site's account. On such a machine no
- * application runs, unless DRYDOCK_RUN_APPS_WITHOUT_ISOLATION is set. So usually nothing changes the files meanwhile.
+ * application runs, unless DRYDOCK_RUN_APPS_WITHOUT_ISOLATION is set. So usually nothing changes the files while the
+ * program runs.
  */
 export function startSiteProgram(
   { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
@@ -138,7 +142,7 @@ export async function countTree({ isolation, uid, watch }: TreeCount, dir: strin
   try {
     const { stdout } = child.process;
     const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
-    // `du` fails if a file is removed meanwhile, but still prints the size of the rest.
+    // `du` fails if a file is removed while it counts, but still prints the size of the rest.
     const [, bytes, entries] = /^(\d+)\t.*\n(\d+)\t/.exec(told) ?? [];
     return bytes === undefined ? null : Math.max(Number(bytes), Number(entries) * entryBytes);
   } finally {

@@ -141,7 +141,7 @@ test('files that cannot be removed delay nothing, are named, raise an alarm afte
   await removal.resume();
   await removal.untilTried();
   for (const files of [old, young]) expect(await readdir(files)).toEqual(['closed']);
-  // The folders of two sites are removed at the same time, so the order of the lines varies.
+  // Both folders are removed at the same time, so the order of the lines varies.
   const told = lines.map((line): { level: string } => JSON.parse(line));
   const [alarm, notice] = ['error', 'warn'].map((wanted) => told.find(({ level }) => level === wanted));
   expect(alarm).toMatchObject({ level: 'error', alarm: 'trash_not_removed', left: 1, named: ['EACCES closed/stays'] });
@@ -271,13 +271,15 @@ fs.symlinkSync(canary, 'victim');
 process.exit(fs.readdirSync('aside').length > 0 ? 0 : 3);
 `;
 const fileNames = Array.from({ length: 150 }, (_, number) => `f${number}`);
-/** Removes the files in three batches. The exchange has to happen in one of the two pauses between them. */
+/**
+ * Removes the files in three batches. The attacker's program has to act in one of the two pauses between the batches.
+ */
 const slowly = { batch_files: 50, pause_ms: 250, turn_files: 1_000 };
 
 /**
- * Removes a site whose process replaces a folder by a link meanwhile. Returns how many files remain where the link
- * leads, or null if the swap came after the last file. `isOfRoot` gives the folder and its files to root, so that only
- * root can remove them.
+ * Removes a site while a process of the site replaces a folder by a link to the canary. Returns how many files remain
+ * in the canary, or null if the folder was replaced only after its last file had been removed. `isOfRoot` gives the
+ * folder and its files to root, so that only root can remove them.
  */
 async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}): Promise<number | null> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
@@ -315,8 +317,8 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
 }
 
 /**
- * Repeats {@link removeUnderAttack} until the swap came in time. With `isFollowed`, an attempt counts only if the
- * removal has followed the link.
+ * Repeats {@link removeUnderAttack} until the folder was replaced while it still had files. With `isFollowed`, an
+ * attempt counts only if the removal has followed the link.
  */
 async function leftAfterExchange(
   isolation: Isolation,

@@ -12,14 +12,15 @@ import { countTree, filesPathIn, startSiteProgram } from './site-box';
 
 /**
  * A folder that is being emptied loses 25 files in 100 ms. At most two folders of an organisation are emptied at a
- * time, so an organisation loses at most 50. After faster mass deletes, creating files on ext4 was measured to be 2 to
- * 4 times slower. Removing `turn_files` takes a minute. Then the folder of another organisation has its turn.
+ * time, so an organisation loses at most 50 files in 100 ms. After faster mass deletes, creating files on ext4 was
+ * measured to be 2 to 4 times slower. Removing `turn_files` files takes a minute. Then the folder gives its place up,
+ * and another organisation may take it.
  */
 const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
 export type RemovalPace = typeof usualPace;
-/** Folders that are emptied at a time, shared between organisations. */
+/** The most folders that are emptied at a time, shared between organisations. */
 const atOnceMax = 4;
-/** How many folders of one site may wait to be emptied, however large they are. */
+/** A site with fewer folders than this in `waiting` gets its next release at once, however large the folders are. */
 const waitingMax = 2;
 /** The pause before leftovers are tried again. It doubles with each try, up to five hours and twenty minutes. */
 const usualAgainMs = 600_000;
@@ -42,7 +43,7 @@ interface RemovalSettings {
 
 interface WaitingFolder {
   folder: string;
-  /** Resolves at the end of the try. */
+  /** Resolves at the end of the first try to remove the folder. */
   tried: Promise<void>;
   /** The bytes at the last count, or null. A folder in the trash only shrinks, so this is the most that it has. */
   bytesMost: number | null;
@@ -58,10 +59,10 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 /**
  * Moves folders to the trash at once and deletes them slowly, in turns, also after a restart. A folder is a site's or a
  * release's, laid out as in SiteFolder. A child deletes the customers' files in the folder, under the account that owns
- * them, and in a box where one can be made. This process deletes all other files, which are its own. The account may
- * not remove some files, such as one that an operator made as root. If the site agent is root and boxes can be made, a
- * second child deletes these: it has root's rights, in a box that shows nothing else. The log names the files that
- * still remain, and a later try removes them.
+ * them, and in a box where one can be made. This process deletes all other files, which are its own. The account cannot
+ * remove some files, such as those in a folder that an operator made as root. If the site agent is root and boxes can
+ * be made, a second child deletes these: it has root's rights over files, in a box that shows nothing else. The log
+ * names the files that still remain, and a later try removes them.
  */
 export class SlowRemoval {
   private readonly folder: string;
@@ -122,8 +123,8 @@ export class SlowRemoval {
   }
 
   /**
-   * Resolves when few folders of the site wait to be emptied, or when all of them together take no more than a site may
-   * have on disk. Otherwise a site could fill the disk with releases of many small files, because a release is dropped
+   * Resolves when fewer than two folders of the site wait to be emptied, or when all of them together take no more than
+   * `siteBytes`. Otherwise a site could fill the disk with releases of many small files, because a release is dropped
    * faster than its files are deleted. Rejects with the signal's reason.
    */
   async waitForRoom(siteId: string, signal: AbortSignal): Promise<void> {
@@ -290,8 +291,8 @@ export class SlowRemoval {
 }
 
 /**
- * Returns the time when a folder was moved aside. It is in the folder's name. For a folder of an earlier version it is
- * the ctime.
+ * Returns the time, in milliseconds since 1970, when a folder was moved aside. The folder's name contains it. For a
+ * folder of an earlier version, the folder's ctime is used.
  */
 async function movedAsideAt(folder: string): Promise<number> {
   const inName = /\.(\d{13})-[0-9a-f]{12}$/.exec(folder)?.[1];

@@ -122,7 +122,7 @@ test('a freeze holds requests without failing them', async () => {
     through += 1;
     return page;
   });
-  // Without the freeze, the visitors would have got answers long before.
+  // Without the freeze, the visitors would get their answers within this time.
   await wait(500);
   expect(through).toBe(0);
   await host.client.thawSite(siteId, claim(6));

@@ -191,10 +191,7 @@ export class AppVisit implements AppVisitor {
     void this.sendBody();
   }
 
-  /**
-   * Sends a piece of the request's body each time the child asks for one. A piece has all bytes that have arrived since
-   * the piece before it.
-   */
+  /** Sends a piece of the request's body each time the child asks for one. */
   private async sendBody(): Promise<void> {
     const { incoming, response } = this;
     response.once('close', () => {

@@ -14,8 +14,8 @@ export class GateError extends Error {
 type FreezeStore = Pick<SiteFolder, 'readFreeze' | 'writeFreeze' | 'removeFreeze'>;
 
 /**
- * Lets everybody pass while it is open. While it is frozen, requests and database sessions wait until it thaws, or for
- * at most 20 s.
+ * Lets everybody pass while it is open. While it is frozen, requests and database sessions wait until it thaws. A wait
+ * of 20 s ends with an error.
  */
 export class Gate {
   private readonly store: FreezeStore;

@@ -175,7 +175,7 @@ test('nobody but the host itself gets past a freeze', async () => {
   const asked = get('/style.css', { 'x-drydock-probe': 'a'.repeat(48) }).finally(() => {
     isThrough = true;
   });
-  // An admitted request would have been answered long before.
+  // A request that passes the freeze would be answered within this time.
   await sleep(500);
   expect(isThrough).toBe(false);
   await host.client.thawSite(siteId, claim(2));

@@ -64,8 +64,8 @@ function childrenOf(title: string): number[] {
 const niceOfPid = (pid: number): number | null => readNice(pid).session ?? readNice(pid).thread;
 
 /**
- * Whether priorities change here. On a kernel that does not group sessions, an ordinary user cannot raise a priority
- * again, so no priority is lowered.
+ * Whether priorities change here. On a kernel without autogroups (`sched_autogroup_enabled`), an ordinary user cannot
+ * raise a priority again, so no priority is lowered.
  */
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 

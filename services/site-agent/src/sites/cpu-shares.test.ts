@@ -50,8 +50,8 @@ const niceOfApp = async (name: keyof typeof ids): Promise<number | null> =>
   niceOfPid((await host.client.readApp(ids[name])).pid);
 
 /**
- * Whether priorities change here. On a kernel that does not group sessions, an ordinary user cannot raise a priority
- * again, so no priority is lowered.
+ * Whether priorities change here. On a kernel without autogroups (`sched_autogroup_enabled`), an ordinary user cannot
+ * raise a priority again, so no priority is lowered.
  */
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 

@@ -61,7 +61,7 @@ export class HostedSites {
         folders.push(new SiteFolder(this.sitesDir, mode, siteId));
     }
     const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await this.readKnown(folder) })));
-    // A folder without a record never became a site. A folder whose record is unreadable was logged above.
+    // A folder without a record never became a site. Unreadable records are already logged by `readKnown`.
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
     for (const { record } of known)
       for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);

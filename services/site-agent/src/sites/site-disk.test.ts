@@ -1,5 +1,5 @@
 /**
- * These tests wait for checks of the disk, which come every five seconds.
+ * These tests wait for checks of the disk, which come at least five seconds apart.
  *
  * @tier long
  * @processes

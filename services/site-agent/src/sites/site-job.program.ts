@@ -1,6 +1,7 @@
 /*
- * Carries out one job on a site's content, under the site's account. It holds only the keys of the job's archives, and
- * logs in to one database. Where boxes can be made, it runs in one, and sees the files of one release and no others.
+ * This program carries out one job on a site's content, under the site's account. It has only the keys of the job's
+ * archives, and logs in to one database. Where boxes can be made, the program runs in a box, and sees the files of at
+ * most one release.
  */
 import { execFile } from 'node:child_process';
 import { Readable } from 'node:stream';

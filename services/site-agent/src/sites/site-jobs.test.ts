@@ -85,7 +85,7 @@ async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>):
   }
 }
 
-/** Creates a folder that only this process's account may enter, with a file that only it may read. */
+/** Creates a folder that only this process's account may enter, with a file that only this account may read. */
 async function makeCanary(name: string): Promise<string> {
   const canary = path.join(folder, name);
   await mkdir(canary, { mode: 0o700 });

@@ -31,8 +31,8 @@ import { SiteDisk } from './site-disk';
 const drainMs = 3_000;
 /**
  * The length of the freeze that begins before a switch. After the switch, nobody may see the new release until it has
- * been probed. If the worker dies right after the switch, another worker takes over within 35 s: the lease ends
- * (`WORKFLOW_LEASE_SECONDS`), and then a sweep finds the workflow (`WORKFLOW_SWEEP_MS`).
+ * been probed. If the worker dies right after the switch, another worker takes over within 35 s: the lease ends after
+ * at most 30 s (`WORKFLOW_LEASE_SECONDS`), and a sweep finds the workflow at most 5 s later (`WORKFLOW_SWEEP_MS`).
  */
 const switchFreezeMs = 45_000;
 const portLimitMs = 10_000;
