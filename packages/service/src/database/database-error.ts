@@ -1,6 +1,6 @@
 /**
  * The meaning of a failed query for its caller.
- * - `unavailable`: Postgres cannot be reached, is starting, stopping, full or too slow. The answer is 503.
+ * - `unavailable`: Postgres cannot be reached, is starting, stopping, full, too slow or read-only. The answer is 503.
  * - `conflict`: a serialization failure or a deadlock. The same transaction may be tried again.
  * - `unique`: a unique constraint refused the row.
  * - `other`: a bug, or a constraint that nobody expected.

@@ -78,7 +78,8 @@ class StatementInstrumentation extends PgInstrumentation {
  * The instrumentations. No instrumentation records headers, values of statements or bodies, so tokens and idempotency
  * keys are in no span. All spans are cleaned once more before they are sent (`safe-spans`).
  * A statement has one span, which pg's instrumentation makes. Unless `TRACE_DETAIL` is `full`, Prisma, connections and
- * Redis have no spans, because the span around them shows as much, and a call outside a trace begins no trace.
+ * Redis have no spans, because the span around them shows as much. Without full detail, a call outside a trace begins no
+ * trace either.
  */
 const instrumentations = () => [
   new HttpInstrumentation({

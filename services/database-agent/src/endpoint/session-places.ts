@@ -25,7 +25,7 @@ export interface SessionPlacesOptions {
   readKnownPorts: () => Promise<ReadonlySet<number>>;
 }
 
-/** The pause between two questions to the server, in milliseconds. */
+/** The pause before the server is asked again which sessions have logged in, in milliseconds. */
 const againMs = 100;
 
 /**
@@ -93,7 +93,7 @@ export class SessionPlaces {
     const asked = [...this.here.keys()];
     const known = await this.options.readKnownPorts().catch(() => null);
     this.isLooking = false;
-    // If the server does not answer, all sessions are kept. It ends the sessions that log in too slowly itself.
+    // If the server does not answer, all sessions are kept. The server itself ends sessions that log in too slowly.
     if (known !== null) {
       this.known = known;
       this.makeRoom(new Set(asked));
@@ -105,8 +105,9 @@ export class SessionPlaces {
   }
 
   /**
-   * Ends a session for each waiting client that is to get a place. A session that arrived after the server was asked is
-   * kept, because it may have logged in since.
+   * Ends one session for each waiting client for whom no place is free or about to be free, as long as {@link victimOf}
+   * names one. If all sessions have logged in, one client is let through instead. A session that arrived after the
+   * server was asked is kept, because it may have logged in since.
    */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
     const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));
