@@ -44,7 +44,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         if (way === 'restore' && spec.stage !== 'finish')
           throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
-        // The stages before the switch have nothing left to do after it.
+        // After the switch, the stages before it have nothing left to do.
         if (!isBehind && phase !== 'prepared') return null;
         // A caller that asks again has lost the result. Once the upgrade has finished, the old instance is stopped and
         // the comparison cannot be repeated.

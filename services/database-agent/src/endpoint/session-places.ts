@@ -3,8 +3,8 @@ export interface Occupant {
   /** The address that its client comes from. */
   readonly origin: string;
   /**
-   * The port of this machine from which the session reaches the server, by which the server knows it. Undefined until
-   * the connection is made.
+   * The port of this machine from which the session reaches the server. The server lists the session with this port.
+   * Undefined until the connection is made.
    */
   readonly port: number | undefined;
   /** Begins to end the session. */
