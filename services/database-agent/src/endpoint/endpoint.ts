@@ -11,8 +11,9 @@ const retryMs = 25;
  */
 const hangUpsMax = 3;
 /**
- * Milliseconds in which a session may log in before another session from the same address may take its place. A login
- * takes about five round trips, so a client whose round trip takes 200 ms still has the time.
+ * Milliseconds in which a session may log in before it loses its place to another client; {@link SessionPlaces} tells
+ * when it loses its place earlier. A login takes about five round trips, so a client whose round trip takes 200 ms
+ * still has the time.
  */
 const loginMs = 1_000;
 

@@ -19,7 +19,10 @@ interface Waiter {
 export interface SessionPlacesOptions {
   /** The number of places. A client without a place is let through only if all sessions have logged in. */
   places: () => number;
-  /** Milliseconds in which a session may log in before a client from the same address may take its place. */
+  /**
+   * Milliseconds in which a session may log in before it loses its place to a client whose address has about as many
+   * sessions that have not logged in.
+   */
   graceMs: number;
   /** The ports of the sessions that have logged in. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
