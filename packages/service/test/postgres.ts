@@ -24,7 +24,7 @@ const kitSql = ['idempotency', 'audit'].map((name) =>
 export async function startTestDatabase(...extraSql: string[]): Promise<TestDatabase> {
   const postgres = await testPostgres({ sql: [...kitSql, ...extraSql] });
   const pool = openPool(postgres.url);
-  pool.on('error', () => undefined); // The end of the database ends idle sessions, which then fail.
+  pool.on('error', () => undefined); // Idle connections fail when the database is dropped.
   const statements: string[] = [];
   const close = async (): Promise<void> => {
     await pool.end();

@@ -19,8 +19,8 @@ import { switchOver } from './moves/switch-over';
 import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './moves/upgrade-changes';
 
 /**
- * Makes a route answer `no_space` for a full disk. Only a call before the point of no return may be so refused: its
- * workflow then fails at once and leaves everything as it was.
+ * Makes a route answer `no_space` for a full disk. It is only for calls before the point of no return. The workflow of
+ * such a call then fails at once and leaves everything as it was.
  */
 const refusingFullDisk = (route: ControlRoute): ControlRoute => ({
   ...route,
@@ -30,7 +30,7 @@ const refusingFullDisk = (route: ControlRoute): ControlRoute => ({
     }),
 });
 
-/** The routes of the control protocol, one for each call. Those of jobs are made by `jobRoutesOf`. */
+/** The routes of the control protocol, one for each call. `jobRoutesOf` makes the routes of jobs. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
   const { route, hostRoute, change } = controlRoutesOf(databaseHostProtocol.things, databases);
   const upgrade = (

@@ -177,7 +177,7 @@ test('an upgrade that finds the disk full is refused with the reason', async () 
   await createDatabase(host.client, databaseId, 16);
   const ledger = path.join(host.folder.databasesDir, 'ledger.ndjson');
   await rename(ledger, `${ledger}.aside`);
-  // A write to this device fails as one to a full disk does.
+  // A write to /dev/full fails as a write to a full disk does.
   await symlink('/dev/full', ledger);
   const move = { upgrade_id: 'up', to_major: 17 as const, path: 'offline' as const };
   try {

@@ -44,7 +44,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         if (way === 'restore' && spec.stage !== 'finish')
           throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
-        // The stages before the switch have nothing left to do after it.
+        // After the switch, the stages before it have nothing left to do.
         if (!isBehind && phase !== 'prepared') return null;
         // A caller that asks again has lost the result. Once the upgrade has finished, the old instance is stopped and
         // the comparison cannot be repeated.
@@ -168,8 +168,8 @@ async function verifyDump<Result>(
 }
 
 /**
- * The running prechecks by database, major and trial. A second caller shares the running one. Its own precheck would
- * replace the scratch instance in which the first one works.
+ * The running prechecks, by database, major, and whether there is a trial. A second caller gets the result of the
+ * running precheck. A precheck of its own would replace the scratch instance of the running one.
  */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
@@ -226,10 +226,10 @@ async function runPrecheck(
       pause_seconds: found.pauseSeconds,
     };
   } finally {
-    // A precheck without a trial may run beside one with a trial.
+    // A precheck without a trial must not remove the scratch instance of one with a trial that runs at the same time.
     if (withTrial) await scratches.drop(scratchId);
   }
 }
 
-/** The time limit of a precheck, in milliseconds. It is shorter than the caller's time limit. */
+/** The time limit of a precheck, in milliseconds. It is shorter than the client's `deadlineMs` of 90 s. */
 const trialMs = 80_000;

@@ -12,7 +12,7 @@ export const systemNowMs = (): number => Date.now();
 export const tokenLifetimeSeconds = 30;
 /**
  * How far the clocks of two machines may differ. A token is refused if it was signed further in the future than this. A
- * token is accepted until this long after its end.
+ * token is still accepted for this long after it has expired.
  */
 const clockToleranceSeconds = 5;
 /** The longest token that is decoded, in bytes. An ordinary token has about 700. */
@@ -75,8 +75,8 @@ export interface BoundRequest {
 }
 
 /**
- * Makes the key that a process signs with, from the first secret. A process makes it once, because parsing the hex
- * costs more than a signature.
+ * Makes the key that a process signs with, from the first of `secrets`. A process makes it once, because parsing the
+ * hex costs more than a signature.
  */
 export const tokenKey = (secrets: string): KeyObject => createSecretKey(secretBytes(secretsIn(secrets)[0]));
 
@@ -139,8 +139,8 @@ export function signRequestToken(
 }
 
 /**
- * A token for a call between two processes of Drydock. The gateway signs one to verify a key, a service or worker to
- * deliver an outbox, and the client of an agent for each call.
+ * A token for a call between two processes of Drydock. The gateway signs one to have an API key verified, a service or
+ * worker to deliver an outbox, and the client of an agent for each call.
  */
 export function signInternalToken(
   key: KeyObject,

@@ -16,7 +16,7 @@ const tokenIdForm = /^([A-Za-z0-9_-]{16})\.([1-9]\d{0,14})$/;
 
 /**
  * A token is refused if its number is this much, or more, below the highest number of its signer. Smaller gaps are
- * accepted, because tokens arrive out of order. The bits take 8 kB for each signer.
+ * accepted, because tokens arrive out of order. The memory has one bit for each number: 8 kB for each signer.
  */
 const windowNumbers = 65_536;
 /** The most signers that are remembered. Far fewer processes sign with one secret in the lifetime of a token. */

@@ -5,8 +5,8 @@
  */
 export interface Shares {
   /**
-   * Takes a place. Returns false if none is free, or if one of the holders uses its whole share. Each place must be
-   * given back once, with the same holders.
+   * Takes a place. Returns false if none is free, or if one of `holders` uses its whole share. Each place must be given
+   * back once, with the same holders.
    */
   take(holders: readonly string[]): boolean;
   giveBack(holders: readonly string[]): void;

@@ -1,6 +1,6 @@
 /**
  * The meaning of a failed query for its caller.
- * - `unavailable`: Postgres cannot be reached, is starting, stopping, full or too slow. The answer is 503.
+ * - `unavailable`: Postgres cannot be reached, is starting, stopping, full, too slow or read-only. The answer is 503.
  * - `conflict`: a serialization failure or a deadlock. The same transaction may be tried again.
  * - `unique`: a unique constraint refused the row.
  * - `other`: a bug, or a constraint that nobody expected.
@@ -35,10 +35,10 @@ const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
 /**
- * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 08 connection, 28 and 3D a server
- * without the role or the database, as during a restore of the server, 53 out of resources, 57P0x shutdown, 57014
- * statement timeout, 55P03 lock timeout, 25P03 timeout of an idle transaction, 25006 a standby or read-only server,
- * 58030 I/O error.
+ * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 08 connection; 28 login refused and
+ * 3D000 no such database, as during a restore of the server; 53 out of resources; 57P0x shutdown; 57014 statement
+ * timeout; 55P03 lock timeout; 25P03 timeout of an idle transaction; 25006 a standby or read-only server; 58030 I/O
+ * error.
  */
 const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;

@@ -69,7 +69,7 @@ const openPools = new Map<Pool, string>();
 
 /*
  * Connections are counted when metrics are read. The instrumentation of pg would count at each statement, at a cost of
- * 24 µs for each request. It would also mix the pools of a process.
+ * 24 µs for each request.
  */
 const meter = metrics.getMeter('@drydock/service');
 const connections = meter.createObservableUpDownCounter('db.client.connection.count', {

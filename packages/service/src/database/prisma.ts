@@ -19,7 +19,7 @@ interface PrismaRoot<Client> {
 
 /** A service's own database. The service's process opens the database once and closes it last. */
 export interface PrismaDatabase<Client> extends Database<InTransaction<Client>> {
-  /** The pool, for reads that need no transaction. */
+  /** Prisma's client outside a transaction, for reads that need none. */
   pool: Client;
   sql(client?: Client): Sql;
   close(): Promise<void>;
@@ -89,7 +89,10 @@ export const createdBetween = ({ created_after: from, created_before: to }: Crea
 export const oneOf = <Name extends string, Value>(field: Name, values: Value[] | undefined) =>
   (values === undefined ? {} : { [field]: { in: values } }) as { [Key in Name]?: { in: Value[] } };
 
-/** Prisma's condition for rows with this value in their metadata. If `metadata` is undefined, all rows meet it. */
+/**
+ * Prisma's condition for rows whose metadata has this name with this value. If `metadata` is undefined, all rows meet
+ * it.
+ */
 export const carrying = (metadata: { name: string; value: string } | undefined) =>
   metadata === undefined ? {} : { metadata: { path: [metadata.name], equals: metadata.value } };
 

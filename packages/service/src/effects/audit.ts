@@ -10,7 +10,7 @@ export type AuditRecord = Acting & (AtOnce | OfWorkflow);
 interface Acting {
   orgId: string;
   mode: Mode;
-  /** The key of the caller; null if Drydock itself or a member of staff acted. */
+  /** The key of the caller; null if the change came without a key: from the clock, or from a command of the staff. */
   actorKeyId: string | null;
   /** The path of the changed resource, such as `/v1/sites/…`. */
   target: string;

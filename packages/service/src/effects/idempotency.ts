@@ -28,8 +28,8 @@ export interface IdempotencyLimits {
    */
   leaseSeconds: number;
   /**
-   * Seconds for which an attempt owns its key while `awaitOutcome` waits. They exceed the longest wait of an endpoint
-   * (10.5 s, `startDecidedMs` of workflow).
+   * Seconds for which an attempt owns its key while `awaitOutcome` waits. This must be more than the longest such wait,
+   * which is 10.5 s (`startDecidedMs` of packages/workflow).
    */
   outcomeLeaseSeconds: number;
   /** Milliseconds for which a second request with the key waits for the answer of the first request. */

@@ -233,8 +233,8 @@ function outcomeUnread(error: unknown, isRepeatable: boolean): Problem {
 
 /**
  * A request waits for its turn only while these milliseconds are left for the rest of its work. `executeMs` is for the
- * effect itself. `outcomeMs` is for `awaitOutcome`: the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a
- * last read.
+ * effect itself. `outcomeMs` is for `awaitOutcome`: the wait for a worker (10.5 s, `startDecidedMs` of
+ * packages/workflow) and a last read.
  */
 const executeMs = 500;
 const outcomeMs = 13_000;

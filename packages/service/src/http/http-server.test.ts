@@ -28,9 +28,9 @@ const blockFor = (milliseconds: number): unknown =>
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
 /**
- * Sends each text over its own connection, from another process, and blocks this process meanwhile. It first blocks
- * until the kernel has all texts. Then, when the first connection is accepted and nothing of it is read, it blocks for
- * longer than the time-out of Node. Resolves with the first line of each answer.
+ * Sends each text over its own connection, from another process. This process is blocked until the kernel has all
+ * texts. It is blocked again when the first connection is accepted and nothing of it is read, for longer than Node's
+ * time-outs. Resolves with the first line of each answer.
  */
 async function answersTo(texts: readonly string[]): Promise<string[]> {
   const sent = path.join(folder, 'sent');
@@ -90,9 +90,7 @@ it('a thousand clients can connect while the process is busy', async () => {
   expect(Number(fs.readFileSync(connected, 'utf8'))).toBe(count);
 });
 
-/**
- * Opens many connections. Writes their number once all are open, or once the kernel has refused the rest for a while.
- */
+/** Opens many connections. Writes the number of open connections once all are open, or after 20 s. */
 const crowdScript = `
   const [port, connected, count] = process.argv.slice(1);
   let made = 0;

@@ -44,10 +44,10 @@ export function createHttpServer(
 }
 
 /**
- * Before it refuses a late client, it lets the event loop read once more. If that begins or completes a request of the
- * client, the client is not refused. Node measures a client's time until Node has read the request, not until the
- * request has arrived. A busy process with thousands of connections reads late, and would answer 408 to clients whose
- * requests wait in the kernel.
+ * Refuses requests that cannot be parsed or come too late. Before a late client is refused, the event loop reads once
+ * more. If that read begins or completes a request of the client, the client is not refused. Node measures a client's
+ * time until Node has read the request, not until the request has arrived. A busy process with thousands of connections
+ * reads late, and would answer 408 to clients whose requests wait in the kernel.
  */
 function refuseUnparsed(server: Server, refuse: Refuse): void {
   const newest = new WeakMap<Socket, IncomingMessage>();

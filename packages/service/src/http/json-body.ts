@@ -104,7 +104,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const contentTypeForm = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const loneSurrogate = /\p{Surrogate}/u;
 
-/** Throws `code` if the body is not JSON in UTF-8, or if it has a content encoding. */
+/** Throws `code` if the content type is not that of JSON in UTF-8, or if the body has a content encoding. */
 export function assertJsonContentType(
   code: BodyRefusals['otherType'],
   contentType: string | undefined,

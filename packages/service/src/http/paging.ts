@@ -19,7 +19,7 @@ export interface PageBinding {
   /** The endpoint's id. */
   list: string;
   keyId: string;
-  /** The filter of the request in any fixed form; '' if there is none. */
+  /** The filter of the request, as a text that is always the same for the same filter; '' if there is none. */
   filter: string;
 }
 

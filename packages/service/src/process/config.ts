@@ -56,7 +56,7 @@ export interface VariableDescription {
   name: string;
   description: string;
   required: boolean;
-  /** The default in the form of the environment; undefined if there is none, and for a secret. */
+  /** The default as the text of a variable. Undefined if there is none, and for a secret. */
   default: string | undefined;
   secret: boolean;
 }

@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 
 /*
  * OpenTelemetry's current context carries the current span and the fields of log lines, also while telemetry is off.
- * Both share one storage, because each storage makes Node follow every promise and every socket.
+ * Both share one AsyncLocalStorage, because each one makes Node follow every promise and every socket.
  */
 context.setGlobalContextManager(new AsyncLocalStorageContextManager());
 

@@ -13,8 +13,8 @@ const shortestPassword = 8;
 
 /**
  * The forms that are always secrets: API keys, JSON web tokens, credentials of headers and URLs, verifiers and
- * passwords of Postgres, signatures of S3, private keys. The first group of each is kept, so that the text stays
- * readable.
+ * passwords of Postgres, signatures of S3, private keys. The first group of each pattern is kept, so that the text
+ * stays readable.
  */
 const secretForms: readonly RegExp[] = [
   /()dd_(?:live|test)_[0-9a-z]{12}_[0-9a-z]{49}/gi,

@@ -41,9 +41,11 @@ const keptMax = 1_000;
 export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export interface SamplingOptions {
-  /** How many of the reads and of the routine work that begin in this process are sent, as a share from 0 to 1. */
+  /**
+   * The share that is sent, from 0 to 1, of customers' reads (in the gateway) and of the routine work of this process.
+   */
   readShare: number;
-  /** Milliseconds from which a read counts as slow. Slow reads are sent. */
+  /** A request that takes longer than this many milliseconds is slow. Slow requests are sent. */
   slowMs: number;
 }
 
@@ -52,9 +54,9 @@ export interface Sampling {
   /** Makes the processor that gets every span. It gives `next` only the spans that are sent. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Must be called in the gateway, where customers' requests begin. There the sampling of a request is decided before
-   * its span is made, so each of these spans is sent. In any other process, a read or a delivery without a trace
-   * belongs to no customer's request, and its spans are held.
+   * Must be called in the gateway, where customers' requests begin. There a span of a request is only made if it is
+   * sent, so the sampler accepts every span. In any other process, a read or a delivery without a trace belongs to no
+   * customer's request, and its spans are held.
    */
   beginsHere(): void;
 }

@@ -95,8 +95,8 @@ export function nameOfCall(method: string, path: string): string | undefined {
 }
 
 /**
- * Runs `work`, in a worker or an agent without spans. The number of requests in `work` grows with the bytes that it
- * moves, and the span around `work` shows their total time.
+ * Runs `work`, in a worker or an agent by {@link withoutSpans}. The number of requests in `work` grows with the bytes
+ * that it moves, and the span around `work` shows their total time.
  */
 export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
 

@@ -78,7 +78,8 @@ class StatementInstrumentation extends PgInstrumentation {
  * The instrumentations. No instrumentation records headers, values of statements or bodies, so tokens and idempotency
  * keys are in no span. All spans are cleaned once more before they are sent (`safe-spans`).
  * A statement has one span, which pg's instrumentation makes. Unless `TRACE_DETAIL` is `full`, Prisma, connections and
- * Redis have no spans, because the span around them shows as much, and a call outside a trace begins no trace.
+ * Redis have no spans, because the span around them shows as much. Without full detail, a call outside a trace begins
+ * no trace either.
  */
 const instrumentations = () => [
   new HttpInstrumentation({
@@ -182,7 +183,7 @@ export function startSdk(options: SdkOptions): {
   const durations = new RequestDurations();
   const own = instrumentations();
   const sdk = new NodeSDK({
-    // With null the SDK keeps the manager of `log-context`. Its types omit null.
+    // With null the SDK keeps the context manager of `log-context`. The types of the SDK omit null.
     contextManager: null as unknown as ContextManager,
     // Baggage is not passed on, because no process of Drydock uses it, and a caller could send anything in it.
     textMapPropagator: new core.W3CTraceContextPropagator(),

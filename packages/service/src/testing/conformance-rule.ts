@@ -35,7 +35,10 @@ export interface ConformanceWorld {
    * dependency_unavailable`. Every other operation has to succeed, so that no check is left out silently.
    */
   cannotSucceed: Readonly<Record<string, string>>;
-  /** Further operations that wait for a worker, an agent or a gateway that does not run, and then succeed. */
+  /**
+   * Operations that are not in `cannotSucceed`, but succeed only after they have waited for a worker, an agent or a
+   * gateway that does not run.
+   */
   waiting?: readonly string[];
 }
 

@@ -7,7 +7,7 @@ import {
 } from '@drydock/testing/crash-every-step';
 import type { ServiceWorld } from './service-world';
 
-/** The parts of a run that the service itself has to supply. */
+/** The parts of a crash test that the service's own test has to supply. */
 export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leases' | 'spawnWorker'> &
   Partial<Pick<CrashFixture<Run>, 'spawnWorker'>>;
 

@@ -2,7 +2,7 @@ export type Item = Readonly<Record<string, unknown>>;
 type FilterCase = [value: string, isMeant: (item: Item) => boolean];
 
 export const wrongMoments = ['', 'X', '1969-12-31T23:59:59Z', '2026-01-01', 'running,'];
-/** Values that each filter must refuse. Filters that are not listed are moments, see `wrongMoments`. */
+/** Values that each filter must refuse. A filter that is not listed must refuse `wrongMoments`. */
 export const wrongFor: Readonly<Record<string, readonly string[]>> = {
   text: ['', 'a'.repeat(101), '\0'],
   metadata: ['', 'x', '=x', 'x=', `${'a'.repeat(41)}=x`, `x=${'a'.repeat(501)}`, 'x=\0'],

@@ -24,7 +24,7 @@ export interface Fuzzed {
   /** The records for the first requests of the operation. */
   things: Things;
   makeThings(): Promise<Things>;
-  /** A body with which the operation succeeds on those records. */
+  /** A body with which the operation succeeds on `things`. */
   goodBody(things: Things): object | undefined;
   ask(things: Things, sent: Sent): Promise<ServiceAnswer>;
 }

@@ -30,7 +30,10 @@ export async function takeMoment(adminUrl: string): Promise<Moment> {
   });
 }
 
-/** Restores the database to that moment. Everything that works on the database must be stopped before. */
+/**
+ * Restores the database to a moment that {@link takeMoment} has read. Everything that works on the database must be
+ * stopped before.
+ */
 export async function putBack(adminUrl: string, { tables, sequences }: Moment): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN');

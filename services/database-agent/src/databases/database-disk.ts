@@ -4,8 +4,8 @@ import type { Endpoint } from '../endpoint/endpoint';
 import type { Engine, InstanceServer, Owner } from '../engines/engine';
 
 /**
- * The pause in milliseconds before a database without any session is counted again. Its scheduled events and its
- * housekeeping may write nevertheless.
+ * The pause in milliseconds before the disk space of a database is counted again if the database has had no session
+ * since the last count. Scheduled events and housekeeping may write without a session.
  */
 const restingMs = 60_000;
 
@@ -21,10 +21,10 @@ export interface DatabaseDiskOptions {
 }
 
 /**
- * Holds a database to the storage of its size. Above the limit, its customer can free space but take no more, as far as
- * the engine can enforce that. A database that exceeds the limit by more than a fifth gets no sessions. The limit is
- * for the data. During an upgrade the log of changes has the same limit, because it grows with all that the customer
- * writes until the switch.
+ * Keeps a database within the storage of its size (`storage_gb`). Above the limit, its customer can free space but take
+ * no more, as far as the engine can enforce that. A database that exceeds the limit by more than a fifth gets no
+ * sessions. The limit is for the data. During an upgrade the log of changes has the same limit, because it grows with
+ * all that the customer writes until the switch.
  */
 export class DatabaseDisk {
   private readonly options: DatabaseDiskOptions;
@@ -62,8 +62,8 @@ export class DatabaseDisk {
       if (this.isFull !== (await engine.isReadOnly(server.adminUrl, owner)))
         await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
     } catch (error) {
-      // The customer's sessions may hold all memory of the server, so that the agent gets no session. Ending them frees
-      // it.
+      // The customer's sessions may hold all memory of the server, so that the agent gets no session. Their end frees
+      // that memory.
       if (this.isFull) endpoint.endSessions();
       throw error;
     }

@@ -172,13 +172,13 @@ export class HostedDatabase {
   }
 
   /**
-   * Lets customers into an instance or keeps them out, as the record says. If customers are let in, the waiting
-   * sessions continue.
+   * Lets customers into an instance or keeps them out, as the record says. If customers are let in, the sessions that
+   * wait at the endpoint are connected.
    */
   async applyAccess(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName, username } = this.record;
-    // The target before the switch is closed to customers already, and a stage may be working in it.
+    // Before the switch, the target is closed to customers already, and a stage may be working in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
     await this.engine.applyAccess(adminUrl, { databaseName, username, isOpen, upgrade });
@@ -187,7 +187,7 @@ export class HostedDatabase {
     this.endpoint.release();
   }
 
-  /** Holds the serving instance to the storage of its size. */
+  /** Keeps the serving instance within the storage of its size. */
   async checkDisk(): Promise<void> {
     const { is_ready: isReady, upgrade } = this.record;
     const server = this.serving.current;

@@ -7,12 +7,13 @@ import type { Greeting, Wire } from './wire';
 const retryMs = 25;
 /**
  * How often servers may hang up on a client without a message before the client is disconnected. A killed server hangs
- * up once or twice. A server that always hangs up refuses the client's greeting.
+ * up once or twice. A server that hangs up more often refuses the client's greeting.
  */
 const hangUpsMax = 3;
 /**
- * Milliseconds in which a session may log in before another session from the same address may take its place. A login
- * takes about five round trips, so a client whose round trip takes 200 ms still has the time.
+ * Milliseconds in which a session may log in before it loses its place to another client; {@link SessionPlaces} tells
+ * when it loses its place earlier. A login takes about five round trips, so a client whose round trip takes 200 ms
+ * still has the time.
  */
 const loginMs = 1_000;
 
@@ -32,7 +33,7 @@ export interface EndpointOptions {
   wire: Wire;
   /** The port of the serving instance; read when a session is connected. */
   target: () => number;
-  /** Milliseconds for which a new session waits while the endpoint holds. */
+  /** The longest that a new session waits for a serving instance, in milliseconds. */
   holdMs: number;
   /** The number of sessions that the serving instance has places for. */
   places: () => number;
@@ -49,7 +50,8 @@ export interface EndpointOptions {
 
 /**
  * The address of a database. After a client's greeting it passes bytes on without reading them, because the engine
- * handles TLS and passwords. While it holds, new sessions wait. Afterwards they reach the instance that then serves.
+ * handles TLS and passwords. After `hold`, new sessions wait. `release` connects them to the instance that serves at
+ * that time.
  */
 export class Endpoint {
   private readonly options: EndpointOptions;
@@ -95,9 +97,9 @@ export class Endpoint {
   }
 
   /**
-   * Ends the sessions that have not logged in. It is called while the endpoint holds. A cutover cannot end these
-   * sessions on the server, because the server does not list them. Without this call the server would wait for them
-   * before it closes to customers. A client that no server has answered stays connected and waits for the next server.
+   * Ends the sessions that have not logged in. It is called after `hold`. A cutover cannot end these sessions by SQL,
+   * because Postgres does not list them. Without this call, the cutover would wait until they have gone. A client that
+   * no server has answered stays connected and waits for the next server.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
@@ -268,7 +270,7 @@ class EndpointSession implements Occupant {
     this.leave();
   }
 
-  /** Closes the connection to the server at once. The client stays connected, and the caller decides about it. */
+  /** Closes the connection to the server at once. The client's socket is left to `onOver`. */
   abandon(): void {
     this.upstream.destroy();
   }

@@ -3,8 +3,8 @@ export interface Occupant {
   /** The address that its client comes from. */
   readonly origin: string;
   /**
-   * The port of this machine from which the session reaches the server, by which the server knows it. Undefined until
-   * the connection is made.
+   * The port of this machine from which the session reaches the server. The server lists the session with this port.
+   * Undefined until the connection is made.
    */
   readonly port: number | undefined;
   /** Begins to end the session. */
@@ -19,13 +19,16 @@ interface Waiter {
 export interface SessionPlacesOptions {
   /** The number of places. A client without a place is let through only if all sessions have logged in. */
   places: () => number;
-  /** Milliseconds in which a session may log in before a client from the same address may take its place. */
+  /**
+   * Milliseconds in which a session may log in before it loses its place to a client whose address has about as many
+   * sessions that have not logged in.
+   */
   graceMs: number;
   /** The ports of the sessions that have logged in. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
 }
 
-/** The pause between two questions to the server, in milliseconds. */
+/** The pause before the server is asked again which sessions have logged in, in milliseconds. */
 const againMs = 100;
 
 /**
@@ -93,7 +96,7 @@ export class SessionPlaces {
     const asked = [...this.here.keys()];
     const known = await this.options.readKnownPorts().catch(() => null);
     this.isLooking = false;
-    // If the server does not answer, all sessions are kept. It ends the sessions that log in too slowly itself.
+    // If the server does not answer, all sessions are kept. The server itself ends sessions that log in too slowly.
     if (known !== null) {
       this.known = known;
       this.makeRoom(new Set(asked));
@@ -105,8 +108,9 @@ export class SessionPlaces {
   }
 
   /**
-   * Ends a session for each waiting client that is to get a place. A session that arrived after the server was asked is
-   * kept, because it may have logged in since.
+   * Ends one session for each waiting client for whom no place is free or about to be free, as long as {@link victimOf}
+   * names one. If all sessions have logged in, one client is let through instead. A session that arrived after the
+   * server was asked is kept, because it may have logged in since.
    */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
     const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));

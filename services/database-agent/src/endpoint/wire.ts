@@ -41,8 +41,8 @@ export const postgresWire: Wire = {
 };
 
 /**
- * Decides about a Postgres client. A client must ask for TLS first. Only a cancel request may come without TLS, because
- * most clients never encrypt it, and it contains no secret but its own key.
+ * Decides about a Postgres client. A client must ask for TLS first. Only a cancel request may come without TLS. Most
+ * clients never encrypt it, and its only secret is the key of the session to cancel.
  */
 function judgePostgres(first: Buffer): Verdict<Greeting> {
   if (first[0] === tlsHandshake) return { kind: 'session', first };

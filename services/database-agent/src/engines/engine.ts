@@ -141,7 +141,7 @@ export interface Engine {
   /** Throws `major_not_installed` if this machine lacks the programs of the major. */
   assertInstalled(major: Major): Promise<void>;
   start(start: Start): Promise<InstanceServer>;
-  /** Makes the customer's role and empty database. An interrupted attempt may have left parts of them. */
+  /** Makes the customer's role and empty database. Parts that an interrupted attempt has left are removed first. */
   makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size'] }): Promise<void>;
   /** The size on disk in bytes; null if the server does not answer. */
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
@@ -153,14 +153,14 @@ export interface Engine {
   isReadOnly(adminUrl: string, owner: Owner): Promise<boolean>;
   /**
    * Switches a limit for the customer's new sessions on or off. With the limit, they cannot take more space, but can
-   * free some. Postgres cannot enforce that: its sessions are read-only by default, and may ask to write.
+   * free some. Postgres cannot enforce that: its sessions are read-only by default, but may ask to write.
    */
   keepReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void>;
   /** The ports of the sessions that have logged in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
   /** Ends the backend of the session that reaches the server from this port. */
   endBackend(adminUrl: string, port: number): Promise<void>;
-  /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
+  /** Lets customers in if `isOpen`, and otherwise keeps them out. Does nothing before the database was made. */
   applyAccess(adminUrl: string, access: Access): Promise<void>;
   /** The limit of sessions that the customer has set; -1 without a limit. */
   readLimit(adminUrl: string, databaseName: string): Promise<number>;

@@ -90,8 +90,7 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
     max_sync_workers_per_subscription: '2',
     max_replication_slots: '10',
     max_wal_senders: '10',
-    // The default of five seconds suits a subscriber that is far away. Here the copy of each table would start seconds
-    // after the previous one.
+    // With the default of five seconds, the copy of each table would start seconds after the previous one.
     wal_retrieve_retry_interval: '100ms',
     default_transaction_read_only: tuning.isFrozen ? 'on' : 'off',
   };

@@ -96,8 +96,8 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
 }
 
 /**
- * Records the names that a decided comparison found to differ, and adds the recorded names to an undecided one. If the
- * snapshot is lost, a later comparison cannot find the names again.
+ * Records the names of the objects that a decided comparison found to differ, and adds the recorded names to the answer
+ * of an undecided one. If the snapshot is lost, a later comparison cannot find the names again.
  */
 export async function remembering(
   database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,

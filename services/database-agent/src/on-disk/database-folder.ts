@@ -29,7 +29,10 @@ const recordSchema = z.object({
   is_ready: z.boolean(),
   serving: z.string(),
   instances: z.array(instanceSchema),
-  /** The old instances of earlier upgrades and restores. They are removed with the last old instance, or before. */
+  /**
+   * The old instances of earlier upgrades and restores. Each is removed when its own upgrade or restore is retired, or
+   * when the newest one is retired.
+   */
   kept: z.array(z.object({ upgrade_id: z.string(), instance_id: z.string() })),
   /**
    * Upgrades and restores that have switched the database, newest last. The agent carries none of them out again, even

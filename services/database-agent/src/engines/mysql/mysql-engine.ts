@@ -51,8 +51,8 @@ const sessionMaxima = {
 const bufferPoolMbMin = 64;
 
 /**
- * The memory that all sessions together may use, in bytes: as much as the size promises. One process serves all of
- * them.
+ * The memory that all sessions together may use, in bytes: as much as the size promises. The limit is for their sum,
+ * because one process serves all sessions.
  */
 const sessionsBytesOf = ({ ram_gb }: Start['purpose']['size']): number => Math.max(1, ram_gb) * 2 ** 30;
 

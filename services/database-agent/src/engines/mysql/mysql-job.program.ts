@@ -132,7 +132,7 @@ async function emptied({ login: admin, flavour }: MysqlServerSetup): Promise<voi
   }
 }
 
-/** Loads a dump into the emptied server and compares the checksums. */
+/** Empties the server, loads a dump into it, and compares the checksums of the rows. */
 async function load(
   setup: MysqlServerSetup,
   sections: Sections,
@@ -146,7 +146,7 @@ async function load(
   return { manifest, loaded: { tables: manifest.tables.length, rows, findings: [...findingsOfMysql(findings)] } };
 }
 
-/** Loads an archive into the target of a restore. The switch decides later who may log in there. */
+/** Loads an archive into the target of a restore. Customers cannot log in there before the switch. */
 function loadDump({ server, archive }: MysqlLoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { loaded } = await load(server, readSections(archives, archive.source_id, archive));
@@ -196,8 +196,8 @@ async function* once(content: Buffer): AsyncGenerator<Buffer> {
 const clientName = 'drydock_client';
 
 /**
- * Reads a row over TLS as a client, from the first table that should have one. Resolves with the name of the table;
- * null if no table should have a row. Throws JobProblem `transfer.counts_differ` if the row is missing.
+ * Reads a row over TLS as a client, from the first table that has rows by the manifest. Resolves with the name of the
+ * table; null if no table has rows. Throws JobProblem `transfer.counts_differ` if the row is missing.
  */
 async function readOneRow(
   setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,

@@ -21,8 +21,8 @@ interface MysqlSession {
 export async function openMysql(adminUrl: string): Promise<MysqlSession> {
   const connection = await mysql.createConnection({ ...loginOf(adminUrl), connectTimeout: connectMs });
   connection.on('error', () => undefined);
-  // Changes of accounts are not replicated. Otherwise the lock of the account on the old instance would also lock it
-  // on the new one.
+  // Changes of accounts are not replicated. Otherwise the lock of the customer's account on the old instance would also
+  // lock the account on the new one.
   await connection.query('set session sql_log_bin = 0');
   return {
     run: async (statement) => void (await connection.query(statement)),
@@ -79,9 +79,7 @@ export async function findPrograms(major: Major): Promise<Programs> {
   }
 }
 
-/**
- * The customer's account. Customers connect through the endpoint, so the server sees the same address for all of them.
- */
+/** The customer's account, valid from every host: the server sees only the endpoint's address. */
 export const customerOf = (username: string): string => `${quoteText(username)}@'%'`;
 
 /** Quotes the database's name for a grant, in which `_` and `%` are wildcards. */
@@ -135,8 +133,8 @@ export async function isMysqlReadOnly(adminUrl: string, { username }: Owner): Pr
 }
 
 /**
- * Takes the rights to fill the database from the customer, or gives them back. Without them, the customer's events do
- * not run either.
+ * Takes the rights to fill the database from the customer and stops the customer's scheduled events, or gives the
+ * rights back and starts the events again.
  */
 export async function keepMysqlReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void> {
   const revoke = `revoke ${fillingRights} on ${onlyDatabase(owner.databaseName)}.* from ${customerOf(owner.username)}`;

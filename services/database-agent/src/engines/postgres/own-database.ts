@@ -94,7 +94,7 @@ export interface Access {
   kept: readonly string[];
 }
 
-/** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
+/** Lets customers in if `isOpen`, and otherwise keeps them out. Does nothing before the database was made. */
 export async function applyAccess(
   adminUrl: string,
   databaseName: string,
@@ -104,7 +104,7 @@ export async function applyAccess(
     if ((await client.query(existsSql, [databaseName])).rowCount === 0) return;
     if (!isOpen) return lockOut(client, databaseName, kept);
     if (opening.length > 0) return openDatabase(client, opening);
-    // Earlier versions locked customers out with a limit of 0.
+    // Earlier versions of the agent locked customers out with a connection limit of 0.
     const { rowCount } = await client.query(`${existsSql} and datconnlimit = 0`, [databaseName]);
     if (rowCount === 1) await client.query(`alter database ${name(databaseName)} connection limit -1`);
   });
@@ -114,8 +114,8 @@ export const readLimit = (adminUrl: string, databaseName: string): Promise<numbe
   withServer(adminUrl, (client) => readConnectionLimit(client, databaseName));
 
 /**
- * Sets the customer's connection limit again after an upgrade or a restore that has lifted it. A limit that the
- * customer has set since is kept.
+ * Gives the database the connection limit that the customer had set before an upgrade or a restore. If the database has
+ * a limit, that limit is kept, because the customer has set it since.
  */
 export const restoreLimit = (adminUrl: string, databaseName: string, limit: number): Promise<void> =>
   withServer(adminUrl, async (client) => {
