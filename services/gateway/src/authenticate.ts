@@ -12,7 +12,8 @@ import type { VerificationCache } from './verification-cache';
 
 interface FailureThrottleOptions {
   /**
-   * The most refused tokens of one address in a window. After them, unknown tokens of that address are not looked up.
+   * The number of refused tokens of one address after which unknown tokens of that address are not looked up until the
+   * window ends.
    */
   failuresMax: number;
   windowMs: number;

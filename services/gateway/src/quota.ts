@@ -157,7 +157,7 @@ interface Batch {
   waiting: Array<{ resolve(count: WindowCount): void; reject(error: unknown): void }>;
 }
 
-/** Counts one call in a holder's window in Redis, or only reads the window. Resolves with its state right then. */
+/** Counts one call in a holder's window in Redis, or only reads the window. Resolves with the window's state. */
 type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**

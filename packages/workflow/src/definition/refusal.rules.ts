@@ -8,8 +8,8 @@ export interface UnfinishedWorkflow {
 }
 
 /**
- * The reason why a change may not be made now. The handler checks for a refusal, so that the caller gets a clear
- * answer. The first step checks again, because the state may have changed meanwhile.
+ * The reason why a change may not be made now. The handler of the request checks for a refusal, so that the caller gets
+ * a clear answer. The first step of the workflow checks again, because the state may have changed since the request.
  */
 export interface Refusal {
   code: ProblemCode;

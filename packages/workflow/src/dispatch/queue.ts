@@ -69,8 +69,8 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
 const redisAnswerMs = 5_000;
 
 /**
- * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. Must have run
- * before any process uses the queue. May be repeated.
+ * Prepares the queue before any process uses it. In Postgres this creates or upgrades BullMQ's tables. A Redis needs no
+ * preparation and only has to answer. The call may be repeated.
  * @throws with the reason if the queue cannot be reached
  */
 export async function prepareQueue(queueUrl: string, answerMs = redisAnswerMs): Promise<void> {
@@ -128,7 +128,7 @@ export interface OpenedQueue {
   close(): Promise<void>;
 }
 
-/** Opens a queue of BullMQ. All queues are opened by this function. */
+/** Opens a queue of BullMQ in Postgres or in Redis, by its URL. */
 export const openBullQueue = (address: QueueAddress): OpenedQueue =>
   isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
 
@@ -246,7 +246,7 @@ export const queueKinds: readonly QueueKind[] = ['interactive', 'default'];
 export const queueNameOf = (queueName: string, kind: QueueKind): string =>
   kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
-/** BullMQ's spans that are shown in a trace. All others are housekeeping of the queue. */
+/** The names of BullMQ's spans that are shown in a trace. All other spans are housekeeping of the queue. */
 const jobOperations = /^(?:add|process) /;
 
 /**
@@ -270,8 +270,8 @@ const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
 
 /**
- * BullMQ's spans. A job whose metadata is not JSON is treated as a job without a trace. Otherwise the job would stay
- * active for ever.
+ * Makes BullMQ's spans. A job whose trace metadata is not JSON is treated as a job without a trace. Otherwise the error
+ * would leave the job active for ever.
  */
 export function queueTelemetry(tracerName: string): Telemetry<Context> {
   const { contextManager, tracer } = new BullMQOtel({ tracerName });

@@ -41,7 +41,7 @@ export interface Claim extends ClaimKey {
   request_id: string;
   traceparent: string | null;
   direction: Direction;
-  /** The number of successive earlier claims whose worker died without a checkpoint. */
+  /** The number of successive earlier claims whose lease expired before a checkpoint, mostly because a worker died. */
   consecutive_crashes: number;
   /** The number of failed attempts to write the end. */
   end_failures: number;

@@ -132,9 +132,7 @@ export interface WorkflowPage {
   hasMore: boolean;
 }
 
-/**
- * Lists at most `limit` workflows, newest first, beginning after `beforeId`, which is the last id of the page before.
- */
+/** Lists at most `limit` workflows, newest first. `beforeId` is the last id of the previous page. */
 export async function listWorkflows(
   sql: Sql,
   { orgId, mode, subject }: WorkflowScope,

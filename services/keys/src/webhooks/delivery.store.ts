@@ -142,8 +142,8 @@ export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
 
 /**
  * Writes the results of attempts of one webhook. If a delivery has ended and the webhook is on, the next delivery of
- * its resource becomes due. A delivery that another process has claimed meanwhile is left as it is. Resolves with the
- * reason if a result switched the webhook off, otherwise with null.
+ * its resource becomes due. A delivery that another process has claimed since the attempt is left as it is. Resolves
+ * with the reason if a result switched the webhook off, otherwise with null.
  */
 export const settleDeliveries = (
   database: KeysDatabase,

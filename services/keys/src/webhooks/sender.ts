@@ -46,7 +46,7 @@ export interface SenderOptions {
 
 export interface WebhookSender {
   start(): void;
-  /** Waits for running attempts. Other due deliveries are left to the next process. */
+  /** Begins no further attempt and waits for running attempts. Due deliveries stay for another process. */
   stop(): Promise<void>;
 }
 
