@@ -405,7 +405,7 @@ describe('authentication', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const after = await Promise.all(Array.from({ length: 30 }, () => call()));
     expect(new Set(after.map(({ status }) => status))).toEqual(new Set([401]));
-    // One look-up serves all calls of a second. A busy machine takes several seconds.
+    // One look-up serves all calls of a second. On a busy machine the calls take several seconds.
     expect(bench.keys.lookUps.length).toBeLessThan(10);
   });
 

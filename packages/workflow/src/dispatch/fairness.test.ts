@@ -176,8 +176,8 @@ it('one organisation alone gets half of the slots, and each later one half of th
   };
   expect(['a', 'b', 'c', 'd', 'e'].map(taken)).toEqual([4, 2, 1, 1, 0]);
   expect(slots.full().sort()).toEqual(['a', 'b', 'c', 'd']);
-  // Organisation `a` has more than its share now. So the first slot that `a` gives back goes to `e`, which has none. The
-  // second slot stays free for a newcomer, and the waiting job of `a` is not started.
+  // Organisation `a` has more than its share now. So the first slot that `a` gives back goes to `e`, which has none.
+  // The second slot stays free for a newcomer, and the waiting job of `a` is not started.
   expect(slots.next('a')?.orgId).toBe('e');
   expect(slots.next('a')).toBeUndefined();
   expect(slots.take(job('f'))).toBe('taken');

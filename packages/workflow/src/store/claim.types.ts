@@ -102,6 +102,6 @@ export interface CancelledRow {
 
 /**
  * How the handling of a job ended, for logs and traces. `ignored`: the job started nothing. `released`: the workflow
- * continues later. `left`: the claim was lost, or the process had to stop.
+ * continues later. `left`: the worker stopped without giving the claim back, for example because the claim was lost.
  */
 export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';

@@ -306,7 +306,8 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// During an undo, customers still see the error that caused the undo. An abandoned workflow keeps the error `abandoned`.
+// During an undo, customers still see the error that caused the undo. An abandoned workflow keeps the error
+// `abandoned`.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,

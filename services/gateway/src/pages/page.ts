@@ -9,7 +9,7 @@ export interface Page {
   /** The Content-Security-Policy. Without one the page is sent with `strictPolicy` (app.ts). */
   contentPolicy?: string;
   location?: string;
-  /** The compressed forms of a page that is the same for everybody. */
+  /** The entity tag and the compressed forms of a page that is the same for everybody. */
   kept?: { etag: string; br: Buffer; gzip: Buffer };
 }
 
