@@ -103,8 +103,8 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     address: string,
     traceparent: string | undefined,
   ): Promise<KnownKey> => {
-    // A key that was accepted the last time is looked up even while its address is throttled. Others who guess keys
-    // from the same address must not lock the key's owner out.
+    // A key that was accepted at its last look-up is looked up even while the caller's address is throttled. Others who
+    // guess keys from the same address must not lock the key's owner out.
     if (cache.last(key)) return ask(key, token, address, traceparent);
     if (throttle.isThrottled(address)) throw unauthenticated('throttled');
     const holders = [address];

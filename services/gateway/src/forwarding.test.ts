@@ -72,7 +72,7 @@ describe('answers', () => {
       '',
     ]);
     expect(bench.hosting.seen.at(-1)?.method).toBe('GET');
-    // The connection can be used for further requests.
+    // After the answer to HEAD, the connection can be used for further requests.
     expect(await (await call()).json()).toEqual({ a: 12 });
     const refused = await fetch(`${bench.url}/v1/sites`, { method: 'HEAD' });
     expect([refused.status, await refused.text()]).toEqual([401, '']);

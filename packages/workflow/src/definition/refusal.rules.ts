@@ -18,8 +18,8 @@ export interface Refusal {
 }
 
 /**
- * The value of `in_progress` in an answer. It is true exactly while a call would be refused with
- * `operation_in_progress`.
+ * The value of the field `in_progress` that the API shows of a resource. It is true exactly while a call would be
+ * refused with `operation_in_progress`.
  */
 export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): boolean =>
   refusalByWorkflow(unfinished)?.code === 'operation_in_progress';

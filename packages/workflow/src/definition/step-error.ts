@@ -8,7 +8,7 @@ export interface WorkflowProblem {
   internal?: string;
 }
 
-/** A permanent failure, which is never retried. */
+/** The error of a permanent failure. The attempt is not repeated. */
 export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
   /** Whether the failure comes from {@link conclude}. */

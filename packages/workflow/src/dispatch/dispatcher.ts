@@ -7,7 +7,7 @@ import { announceDue } from '../store/listener';
 import { activeTraceparent } from '../store/telemetry';
 import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameOf, type WorkflowJob } from './queue';
 
-/** Enqueues a job for an accepted workflow, so that it begins at once. */
+/** Enqueues a job for an accepted workflow, so that the workflow begins at once. */
 export interface Dispatcher {
   /**
    * Must be called after the commit. Returns at once and never throws, because the sweep replaces a job that is lost.

@@ -175,7 +175,7 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
 
 /**
  * Opens a queue in Redis. The client connects before BullMQ gets it, and refuses calls whenever it is disconnected.
- * With an offline queue the client would keep jobs of requests and send them late.
+ * The client's offline queue is off, because it would keep the jobs of requests and send them late.
  */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const client = openRedis(queueUrl, {
@@ -231,7 +231,7 @@ export const workflowJobSchema = z.strictObject({
 export type WorkflowJob = z.infer<typeof workflowJobSchema>;
 
 const noId = '00000000-0000-7000-8000-000000000000';
-/** A job that checks whether the queue still delivers. No workflow has its id. */
+/** A job that checks whether the queue still delivers. Its ids belong to no workflow and to no organisation. */
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
@@ -263,8 +263,8 @@ const noSpan: Span<Context> = {
 };
 
 /**
- * Whether a new span would belong to a trace. Probes and the jobs of workflows that a schedule has started belong to
- * none. A scheduled workflow begins its own trace when it runs.
+ * Whether a new span would belong to a trace. Probes belong to no trace, nor do the jobs of workflows that a schedule
+ * has started. Such a workflow begins its own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);

@@ -48,7 +48,7 @@ export interface SweptQueue {
   fromOrg: string;
 }
 
-/** The seconds without a job after which a probe checks the queue. It is less than `unreadyAfterSeconds`. */
+/** The seconds without a job after which a probe checks the queue. They are fewer than `unreadyAfterSeconds`. */
 const probeAfterSeconds = 20;
 
 /**
@@ -103,7 +103,7 @@ export function createReport({ database, kinds, isReporter }: ReportOptions): ()
   };
 }
 
-/** The most queries of one sweep for each queue. The next sweep continues where they ended. */
+/** The most queries of one sweep for each queue. The next sweep continues where the last of these queries ended. */
 const looksMax = 10;
 
 async function enqueueDue<Tx>(

@@ -17,7 +17,7 @@ const listedMax = 200;
 interface Parked extends WorkflowRow {
   org_id: string;
   mode: Mode;
-  /** The cause, which customers are not shown. */
+  /** The cause of the failure, which customers are not shown. */
   error_internal: string | null;
 }
 

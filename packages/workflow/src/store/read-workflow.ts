@@ -118,7 +118,7 @@ export async function readWorkflow(
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
 }
 
-/** Reads a workflow for code that has checked the owner already. */
+/** Reads a workflow of any organisation. The caller must have checked who owns the workflow. */
 export async function readWorkflowById(sql: Sql, workflowId: string): Promise<VersionedWorkflow | undefined> {
   const [row] = await sql.query<WorkflowRow>(`SELECT ${viewColumns} FROM workflow WHERE id = $1::uuid`, [workflowId]);
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };

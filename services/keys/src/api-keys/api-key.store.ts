@@ -214,9 +214,9 @@ export interface KeyUse {
 }
 
 /**
- * Records the last use of keys and their new hashes. Skips a use without a new hash if a use of the minute before is on
- * record. Skips a locked key rather than wait for it. One statement writes the use and the hash. So a key whose last
- * use on record is later than a change of the pepper has a new hash.
+ * Records the last use of keys and their new hashes. Skips a use without a new hash if a use less than a minute earlier
+ * is on record. Skips a locked key rather than wait for it. One statement writes the use and the hash. So a key whose
+ * last use on record is later than a change of the pepper has a new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];

@@ -130,7 +130,10 @@ export interface Outcome {
   isGone: boolean;
 }
 
-/** The result of an attempt. `retrySeconds` is null if the delivery was accepted, or if no attempt is left. */
+/**
+ * The outcome of an attempt, and the seconds until the next attempt. `retrySeconds` is null if the delivery was
+ * accepted, or if no attempt is left.
+ */
 export interface Settlement extends Outcome {
   retrySeconds: number | null;
 }

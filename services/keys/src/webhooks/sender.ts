@@ -51,7 +51,8 @@ export interface WebhookSender {
 }
 
 /**
- * Sends due deliveries. Any number of processes may run a sender, because each claims a delivery before it sends it.
+ * Sends due deliveries. Any number of processes may run a sender, because each sender claims a delivery before it sends
+ * the delivery.
  */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { database, log, leaseSeconds, everyMs = 1_000, most = 48, mostOfOrg = 12 } = options;
