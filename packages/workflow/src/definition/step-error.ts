@@ -83,7 +83,6 @@ export class LeaseLost extends Error {
   }
 }
 
-/** The error of an attempt at a step that took longer than the step's `timeoutSeconds`. */
 export class StepTimeout extends Error {
   constructor(step: string, seconds: number) {
     super(`${step} took longer than ${seconds} s`);

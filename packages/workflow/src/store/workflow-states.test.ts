@@ -108,7 +108,6 @@ interface Row {
   /** The id of the workflow, followed by the step's name in the row of a step. */
   key: string;
   state: string;
-  /** All columns of the row as text. */
   all: string;
 }
 

@@ -111,6 +111,5 @@ ${body}</body></html>
   return { status: 200, contentType: 'text/html; charset=utf-8', text, contentPolicy };
 }
 
-/** A page of prose, such as a guide or a problem. */
 export const prosePage = ({ body, ...layout }: Layout): Page =>
   htmlPage({ ...layout, body: `<main class="dd-page">${body}</main>` });
