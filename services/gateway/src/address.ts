@@ -58,7 +58,7 @@ export function clientAddress({ socket, headers }: IncomingMessage, proxies: Blo
   const hops = (Array.isArray(given) ? given.join() : (given ?? '')).split(',');
   while (isWithin(proxies, address) && hops.length > 0) {
     const said = hops.pop()?.trim() ?? '';
-    // A proxy's request without this entry is the proxy's own, for example a health check.
+    // A proxy that sends no entry in X-Forwarded-For calls for itself, for example for a health check.
     if (said === '') return address;
     address = isIP(said) === 0 ? '' : said;
   }

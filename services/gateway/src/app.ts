@@ -20,8 +20,8 @@ export interface AppKit {
   handle: Handle;
   checks: { needed: ReadyChecks; informative: ReadyChecks };
   /**
-   * Limits the documents that are being sent, in all and to one address. So a client that requests many and reads none
-   * delays only clients of its own address.
+   * Limits the documents that are being sent, in all and to one address. So a client that requests many documents and
+   * reads none delays only clients of its own address.
    */
   pages: Shares;
   /** The trusted proxies in front of the gateway; see {@link clientAddress}. */

@@ -12,7 +12,8 @@ import type { VerificationCache } from './verification-cache';
 
 interface FailureThrottleOptions {
   /**
-   * The most refused tokens of one address in a window. After them, unknown tokens of that address are not looked up.
+   * The number of refused tokens of one address after which unknown tokens of that address are not looked up until the
+   * window ends.
    */
   failuresMax: number;
   windowMs: number;
@@ -102,8 +103,8 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     address: string,
     traceparent: string | undefined,
   ): Promise<KnownKey> => {
-    // A key that was accepted the last time is looked up even while its address is throttled. Others who guess keys
-    // from the same address must not lock the key's owner out.
+    // A key that was accepted at its last look-up is looked up even while the caller's address is throttled. Others who
+    // guess keys from the same address must not lock the key's owner out.
     if (cache.last(key)) return ask(key, token, address, traceparent);
     if (throttle.isThrottled(address)) throw unauthenticated('throttled');
     const holders = [address];

@@ -31,7 +31,7 @@ export interface GatewayLimits extends NewCallLimits {
   /** The most calls that wait because their caller's share is used up. */
   waitingMax: number;
   waitMs: number;
-  /** The most bodies that are received at the same time. Each takes at most 100 kB of memory. */
+  /** The most bodies that are received at the same time. A body has at most 100 KiB. */
   bodiesMax: number;
   /**
    * The most event streams of one service. Each process of the service has the same limit. The gateway refuses further

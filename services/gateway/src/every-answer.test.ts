@@ -16,7 +16,7 @@ let poor: TestKey;
 beforeAll(async () => {
   bench = await startBench({ more: ['compute', 'agency', 'databases'] });
   [rich, poor] = [bench.register(), bench.register({ scopes: [] })];
-  // Every service answers each endpoint with a success or with a problem of its own, as `wantedAnswer` says.
+  // `wantedAnswer` decides how every service answers: with a success (`well`), or with a problem of the given status.
   for (const service of Object.values(bench.services))
     service.answer = (_request, response, { headers }) => {
       const id = String(headers['x-request-id']);

@@ -125,7 +125,7 @@ const sentHeaders =
 const keptSeconds = '7200';
 
 /**
- * Answers OPTIONS with the path's methods. It needs no key, because a browser sends none with its preflight request.
+ * Answers OPTIONS with the path's methods. OPTIONS needs no key, because a browser sends none with a preflight request.
  */
 export function answerOptions(exchange: Exchange, methods: string, isClosing: boolean): void {
   const preflight = [

@@ -226,7 +226,7 @@ function endWithGateway({ closing, drained, exchange: { response } }: Relay, ans
   response.once('close', () => end.removeEventListener('abort', endStream));
 }
 
-/** Handles undici's events for one answer. It is a class without closures, because every request makes one. */
+/** Handles undici's events for one answer. A class costs less than closures, and every request makes an instance. */
 class RelayedAnswer implements Dispatcher.DispatchHandler {
   readonly pool: Pool;
   private readonly relay: Relay;

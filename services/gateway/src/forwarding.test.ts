@@ -72,7 +72,7 @@ describe('answers', () => {
       '',
     ]);
     expect(bench.hosting.seen.at(-1)?.method).toBe('GET');
-    // The connection can be used for further requests.
+    // After the answer to HEAD, the connection can be used for further requests.
     expect(await (await call()).json()).toEqual({ a: 12 });
     const refused = await fetch(`${bench.url}/v1/sites`, { method: 'HEAD' });
     expect([refused.status, await refused.text()]).toEqual([401, '']);
@@ -405,7 +405,7 @@ describe('authentication', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const after = await Promise.all(Array.from({ length: 30 }, () => call()));
     expect(new Set(after.map(({ status }) => status))).toEqual(new Set([401]));
-    // One look-up serves all calls of a second. A busy machine takes several seconds.
+    // One look-up serves all calls of a second. On a busy machine the calls take several seconds.
     expect(bench.keys.lookUps.length).toBeLessThan(10);
   });
 

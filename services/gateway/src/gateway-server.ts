@@ -107,8 +107,8 @@ export function createGatewayServer(
   });
   server.maxHeadersCount = headersMax + 1;
   server.timeout = idleMs;
-  // A connection costs memory and a file descriptor before it sends anything, so one beyond the limit is closed at
-  // once.
+  // A connection costs memory and a file descriptor before it sends anything, so a connection beyond the limit is
+  // closed at once.
   server.prependListener('connection', (socket: Socket) => {
     const holders = [addressGroup(socket.remoteAddress)];
     if (open.take(holders)) socket.once('close', () => open.giveBack(holders));

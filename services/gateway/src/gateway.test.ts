@@ -65,7 +65,7 @@ describe('the pages around the API', () => {
   it('/readyz probes each service once for simultaneous callers, and stops waiting for a silent one', async () => {
     bench.keys.answersProbes = false;
     bench.hosting.answersProbes = false;
-    // The time-out is not scaled, because each readiness check here waits for all of it.
+    // The time-out of a probe is not scaled, because each readiness check of this test waits until the time-out.
     process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
     const { probes } = bench.hosting;
     const asked = await Promise.all(Array.from({ length: 20 }, () => call('/readyz')));
@@ -74,9 +74,9 @@ describe('the pages around the API', () => {
       status: 'not_ready',
       checks: { keys: 'timed_out', hosting: 'timed_out' },
     });
-    // The number may exceed one, because a request that comes after the end of the first probe starts another one.
+    // There may be several probes, because a request that comes after the end of the first probe starts another probe.
     expect(bench.hosting.probes - probes).toBeLessThan(5);
-    // The other services work without hosting.
+    // The gateway is ready without hosting, because the other services work without hosting.
     bench.keys.answersProbes = true;
     const ready = await until(async () => {
       const answer = await call('/readyz');

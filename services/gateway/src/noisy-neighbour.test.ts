@@ -25,7 +25,7 @@ const get = (key: TestKey, path = '/v1/sites') =>
   fetch(bench.url + path, { headers: { authorization: `Bearer ${key.token}` } });
 const statusOf = async (key: TestKey, path?: string) => (await get(key, path)).status;
 const codeOf = async (response: Response) => problemSchema.parse(await response.json()).code;
-/** Resolves after this many more requests have reached the gateway, whatever it answers. */
+/** Resolves after `count` more requests have reached the gateway, whatever the gateway answers. */
 function requestsArrived(count: number): Promise<unknown> {
   let arrived = 0;
   bench.gateway.server.on('request', () => {
@@ -99,7 +99,7 @@ describe('a greedy caller', () => {
     }, 10);
     const statuses = await Promise.all(waiting);
     clearInterval(answering);
-    // Calls that waited too long for their caller's share are refused.
+    // Some calls may be refused, because they waited too long for their caller's share.
     expect(new Set(statuses)).toContain(200);
     await until(() => bench.gateway.inFlight === 0);
   });

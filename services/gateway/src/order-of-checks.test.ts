@@ -19,7 +19,7 @@ const post = async (headers: string[], path = '/v1/sites') => {
   return { status, got, ...JSON.parse(body) };
 };
 
-/** Each request fails one check and all later ones. The answer must be that of the first failed check. */
+/** Most requests of these tests fail several checks. The answer must be that of the first failed check. */
 describe('the order of the checks', () => {
   it('is hygiene, route, 401, 429, 403, syntax, service', async () => {
     const poor = bench.register({ scopes: ['sites.view'] });

@@ -123,7 +123,7 @@ export function createComeBack(perSecond: number, nowMs: () => number = () => pe
 
 /**
  * A call gets a place only while its organisation holds fewer places than are still free, and its key fewer than half
- * of those. Each call leaves one place fewer free, so an organisation that is alone gets half of all places.
+ * as many as are free. Each call leaves one place fewer free, so an organisation that is alone gets half of all places.
  */
 const shareOfKey = 0.5;
 const shareOfOrganisation = 1;
@@ -137,7 +137,7 @@ export const createCallerShares = (max: number) => createShares(max, callerShare
 
 interface PlaceLimits extends NewCallLimits {
   placesMax: number;
-  /** The most calls that may wait because their key or organisation may have no further place. */
+  /** The most calls that may wait because their key or organisation may not begin a further call now. */
   waitingMax: number;
   waitMs: number;
 }
@@ -150,9 +150,8 @@ export interface Place {
 /** Places for requests that are being answered by a service. */
 export interface Places {
   /**
-   * Takes a place. If the caller's key or organisation may have no further place now, the result is a promise of the
-   * next one. Throws or rejects with 503 `overloaded` if all places are taken, if too many calls wait, or after
-   * `waitMs`.
+   * Takes a place. If the caller's key or organisation may not begin a further call now, the result is a promise of a
+   * place. Throws or rejects with 503 `overloaded` if all places are taken, if too many calls wait, or after `waitMs`.
    */
   take(caller: Caller): Place | Promise<Place>;
   /** The refusal of a call whose caller uses its whole share, for example of places or of bodies. */

@@ -157,7 +157,7 @@ interface Batch {
   waiting: Array<{ resolve(count: WindowCount): void; reject(error: unknown): void }>;
 }
 
-/** Counts one call in a holder's window in Redis, or only reads the window. Resolves with its state right then. */
+/** Counts one call in a holder's window in Redis, or only reads the window. Resolves with the window's state. */
 type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**
@@ -212,7 +212,7 @@ interface Window {
 /** The monotonic clock in whole milliseconds. With a fraction, a window of a minute could show 61 s in the header. */
 const wholeMs = (): number => Math.floor(performance.now());
 
-/** With `amount` 0 it reads the window and counts nothing. */
+/** Counts one call in the holder's window. With `amount` 0 the window is only read. */
 type LocalCounter = (holder: string, amount?: 0 | 1) => WindowCount;
 
 /**

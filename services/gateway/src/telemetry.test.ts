@@ -122,12 +122,12 @@ const spansSent = (): Sent[] =>
     .flatMap(({ scopeSpans }) => scopeSpans)
     .flatMap(({ spans }: { spans: Sent[] }) => spans);
 
-/** The limit is so long that no request counts as slow, even on a busy machine. */
+/** With these settings no read is in the traced share, and no request counts as slow, even on a busy machine. */
 const neverSlow = { TRACE_READS: '0', TRACE_SLOW_MS: '3600000' };
 
 /**
- * Calls a gateway with these settings and ends it. Returns its spans, and the trace headers of its answer and of its
- * call to the service.
+ * Calls a gateway with these settings and ends the gateway. Resolves with the names of its spans in the answer's trace,
+ * the number of all its spans, and the trace flags of its answer (`flags`) and of its call to the service (`told`).
  */
 async function traceOf(settings: Record<string, string>, method: string, path: string) {
   sent.length = 0;

@@ -92,7 +92,7 @@ it('a process that announces its end gets no more requests, and all connections 
   const { token } = own.register();
   const ask = async () =>
     (await fetch(`${own.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
-  // Three connections remain idle afterwards.
+  // Three of the six calls go to `ending`. Their three connections are idle afterwards.
   const first = Promise.all(Array.from({ length: 6 }, ask));
   await until(() => held.length === 3);
   for (const response of held) response.end('{}');

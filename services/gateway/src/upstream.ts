@@ -81,7 +81,7 @@ interface Replicas {
 }
 
 /**
- * Makes the replicas of a service. Each call starts with the next replica (round robin), and takes replicas that failed
+ * Makes the replicas of a service. Each call starts with the next replica (round robin), and tries replicas that failed
  * lately last. A call begins no further attempt once `withinMs` have passed since its start.
  */
 function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {

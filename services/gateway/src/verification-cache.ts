@@ -31,7 +31,8 @@ export interface VerificationCache<Answer> {
   last(key: string): Answer | undefined;
   /**
    * Renews an answer in the background shortly before it becomes too old, so that later callers do not wait. It must be
-   * called for accepted keys only; other tokens are looked up by `verify`. If the renewal fails, the next caller asks.
+   * called for accepted keys only; other tokens are looked up by `verify`. If the renewal fails, the answer is trusted
+   * until its time is up, and then the next caller asks.
    */
   renew(key: string, token: string): void;
   /**

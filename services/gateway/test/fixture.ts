@@ -38,7 +38,7 @@ export const newKey = (given: Partial<TestKey> = {}): TestKey => {
   return { token: randomToken(mode), keyId: uuidv7(), orgId: uuidv7(), mode, scopes: permissions, ...given };
 };
 
-/** A call as the service receives it, once it has verified the gateway's token. */
+/** A call whose token the test service has verified. */
 export interface SeenRequest {
   method: string;
   url: string;
@@ -189,7 +189,7 @@ export interface BenchOptions {
   more?: readonly Exclude<keyof GatewayConfig['upstreams'], 'keys' | 'hosting'>[];
 }
 
-/** Starts a gateway in front of two services and those in `more`, all on real sockets. */
+/** Starts a gateway in front of test services for keys, for hosting and for those in `more`, all on real sockets. */
 export async function startBench(given: BenchOptions = {}): Promise<Bench> {
   const known = new Map<string, TestKey>();
   const keys = await startService('keys', known);

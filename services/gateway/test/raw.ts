@@ -14,7 +14,7 @@ const giveUpMs = 60_000;
 
 /**
  * Sends the bytes unchanged. Reads until the server closes the connection, or until `answersMax` answers are complete
- * and the last one does not announce the end of the connection. Rejects if neither happens.
+ * and the last answer does not announce the end of the connection. Rejects if neither happens within `giveUpMs`.
  */
 export function sendRaw(port: number, bytes: string | Buffer, answersMax = 1): Promise<RawAnswer> {
   const isHead = bytes.toString('latin1').startsWith('HEAD ');

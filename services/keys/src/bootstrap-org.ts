@@ -63,8 +63,8 @@ export const bootstrapOrg = (
   });
 
 /**
- * Inserts the root organisation. Null if a root organisation of that name exists. The unique index makes two
- * simultaneous commands wait for each other.
+ * Inserts the root organisation. Null if a root organisation of that name exists. The unique index makes the second of
+ * two simultaneous commands wait for the first.
  */
 async function insertRoot(tx: Tx, name: string, now: Date): Promise<string | null> {
   const id = uuidv7();

@@ -47,8 +47,8 @@ beforeAll(async () => {
       return { params: { keyId, orgId, eventId, webhookId, deliveryId, workflowId } };
     },
     cannotSucceed: {},
-    // A change that removes a right waits until every gateway knows it, and a stream of events lasts for its whole
-    // lifetime.
+    // These operations answer late: a change that may remove a right waits until every gateway knows the change, and a
+    // stream of events lasts for its whole lifetime.
     waiting: ['updateApiKey', 'revokeApiKey', 'updateOrg', 'rotateApiKey', 'watchEvents'],
   };
 });

@@ -50,7 +50,6 @@ export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' |
   verify(token: string): Promise<Verification>;
   /** The caller that the gateway would find for the token. @throws if the token is not valid */
   callerOf(token: string): Promise<Caller>;
-  /** Makes a root organisation and its first key. */
   bootstrap(request?: Partial<BootstrapRequest>): Promise<GoodKey>;
   /** Mints a key. Fails the test unless the answer is 201. */
   mint(caller: Caller, body?: object, options?: CallOptions): Promise<GoodKey & { answer: ServiceAnswer }>;

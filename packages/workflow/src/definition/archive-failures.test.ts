@@ -13,7 +13,10 @@ import {
 const key = Buffer.alloc(32, 7);
 const expected = { archiveId: randomUUID(), siteId: randomUUID(), orgId: randomUUID() };
 
-/** A small valid archive in memory, and a function that reads a changed version of it. */
+/**
+ * Packs a small valid archive in memory. Resolves with a function that verifies a changed copy of the archive and
+ * resolves with the error.
+ */
 async function archiveOf(): Promise<
   (change: (objects: Map<string, Buffer>) => unknown, entriesMax?: number) => Promise<unknown>
 > {

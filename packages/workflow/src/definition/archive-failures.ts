@@ -18,7 +18,7 @@ interface FinalFailure {
   codes: Record<ArchiveKind, ProblemCode>;
   /** The kinds of archive for which staff are called, because the customer cannot remove the cause. */
   alarms: readonly ArchiveKind[];
-  /** Whether the archive's own message is shown to the customer, because it names only a limit or a format. */
+  /** Whether the customer is shown the message of the ArchiveError, because it names only a limit or a format. */
   tellsDetail?: true;
 }
 
@@ -99,7 +99,7 @@ export function archiveFailure(
   return fail(failure.codes[kind], { ...detail, ...told, ...alarm, internal: String(error), cause: error });
 }
 
-/** Finds the ArchiveError in an error or in its causes. Null if there is none. */
+/** Finds the ArchiveError in an error or in its chain of causes. Null if none is among the first five errors. */
 export function archiveErrorIn(error: unknown): ArchiveError | null {
   let cause = error;
   for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {

@@ -19,8 +19,8 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
   /** The claim's fence, a bigint in decimal. A step passes it to every target that can refuse an older fence. */
   fence: string;
   /**
-   * The number of the attempt, from 1. `run` counts every start of the step, including those whose worker died. `undo`
-   * counts only failed attempts.
+   * The number of the attempt, from 1. For `run` it counts every start of the step, including starts whose worker died.
+   * For `undo` it is one more than the number of failed attempts.
    */
   attempt: number;
   /**

@@ -8,8 +8,8 @@ export interface UnfinishedWorkflow {
 }
 
 /**
- * The reason why a change may not be made now. The handler checks for a refusal, so that the caller gets a clear
- * answer. The first step checks again, because the state may have changed meanwhile.
+ * The reason why a change may not be made now. The handler of the request checks for a refusal, so that the caller gets
+ * a clear answer. The first step of the workflow checks again, because the state may have changed since the request.
  */
 export interface Refusal {
   code: ProblemCode;
@@ -18,8 +18,8 @@ export interface Refusal {
 }
 
 /**
- * The value of `in_progress` in an answer. It is true exactly while a call would be refused with
- * `operation_in_progress`.
+ * The value of the field `in_progress` that the API shows of a resource. It is true exactly while a call would be
+ * refused with `operation_in_progress`.
  */
 export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): boolean =>
   refusalByWorkflow(unfinished)?.code === 'operation_in_progress';

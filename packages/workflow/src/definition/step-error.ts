@@ -8,7 +8,7 @@ export interface WorkflowProblem {
   internal?: string;
 }
 
-/** A permanent failure, which is never retried. */
+/** The error of a permanent failure. The attempt is not repeated. */
 export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
   /** Whether the failure comes from {@link conclude}. */
@@ -67,7 +67,8 @@ export const conclude = (
 /**
  * Postpones the step: `throw retryLater({ seconds })`. The step runs again after that time, under a new fence, without
  * using up an attempt. A step may be postponed for 24 hours after its first start, and for 24 hours after each retry by
- * staff. For an undo the 24 hours begin with the undo of the workflow. A later postponement counts as a failed attempt.
+ * staff. For an undo the first 24 hours begin when the workflow begins to be undone. A later postponement counts as a
+ * failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 
@@ -82,7 +83,6 @@ export class LeaseLost extends Error {
   }
 }
 
-/** The error of an attempt at a step that took longer than the step's `timeoutSeconds`. */
 export class StepTimeout extends Error {
   constructor(step: string, seconds: number) {
     super(`${step} took longer than ${seconds} s`);
@@ -95,7 +95,7 @@ export const messageOf = (error: unknown): string =>
 
 /**
  * Whether a target has refused the workflow's fence because the target has seen a higher fence. Either another worker
- * has claimed the workflow meanwhile, or the database was restored to an earlier state.
+ * has claimed the workflow since, or the service's database was restored to an earlier state.
  */
 export const isFenceRefused = (error: unknown): boolean =>
   error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

@@ -7,7 +7,7 @@ import { announceDue } from '../store/listener';
 import { activeTraceparent } from '../store/telemetry';
 import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameOf, type WorkflowJob } from './queue';
 
-/** Enqueues a job for an accepted workflow, so that it begins at once. */
+/** Enqueues a job for an accepted workflow, so that the workflow begins at once. */
 export interface Dispatcher {
   /**
    * Must be called after the commit. Returns at once and never throws, because the sweep replaces a job that is lost.
@@ -23,7 +23,7 @@ export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'> & { kind: stri
  * because the sweep is fair between organisations and a queue is not.
  */
 const waitingMax = 50;
-/** How long the last reading of the queue's length is used. */
+/** Milliseconds for which a reading of the queue's length is used. */
 const lookMs = 250;
 
 export interface DispatcherOptions<Tx> extends QueueAddress {
@@ -70,7 +70,7 @@ function openAcceptingQueue({ queueUrl, queueName, log }: QueueAddress, kind: Qu
   return { queue, depth: estimateDepth(queue) };
 }
 
-/** Estimates the queue's length: the last reading and the jobs added since. */
+/** Estimates the queue's length: the last reading plus the jobs that this process has added since. */
 function estimateDepth(queue: JobQueue): { afterOneMore(): number } {
   let waiting = 0;
   let added = 0;

@@ -79,15 +79,16 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
     world.engine([untilTold], { concurrency: 1 });
     await until(() => begun.length === 1);
     await world.start({ kind: 'until_told', orgId: other });
-    // The worker takes one job at a time now. So it keeps the two other jobs of the first organisation already when it
-    // takes this one.
+    // One of the worker's two slots is taken, so the worker takes the queued jobs one after another. It already keeps
+    // the two other jobs of the first organisation when it takes the job of `other`.
     await until(() => begun.length === 2);
     ends[0]?.();
     await until(() => begun.length === 3);
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
     const { workflowId } = await world.start({ kind: 'until_told', orgId: newcomer });
     await until(() => queue.enqueue('until_told', { workflowId, orgId: newcomer }).then(() => true));
-    // The worker takes jobs in their order. So it has taken the newcomer's job when it logs that it ignores this one.
+    // The worker takes jobs in their order. Once it logs that it ignores this malformed job, it has already taken the
+    // newcomer's job.
     await queue.enqueue('until_told', { workflowId: 'none', orgId: newcomer });
     await until(() => world.lines.some(({ message }) => message === 'a job of another shape was ignored'));
     await queue.close();
@@ -175,8 +176,8 @@ it('one organisation alone gets half of the slots, and each later one half of th
   };
   expect(['a', 'b', 'c', 'd', 'e'].map(taken)).toEqual([4, 2, 1, 1, 0]);
   expect(slots.full().sort()).toEqual(['a', 'b', 'c', 'd']);
-  // Organisation `a` has more than its share now. So its slot goes to `e`, which has none, and its next slot stays free
-  // for a newcomer. The waiting job of `a` is not started.
+  // Organisation `a` has more than its share now. So the first slot that `a` gives back goes to `e`, which has none.
+  // The second slot stays free for a newcomer, and the waiting job of `a` is not started.
   expect(slots.next('a')?.orgId).toBe('e');
   expect(slots.next('a')).toBeUndefined();
   expect(slots.take(job('f'))).toBe('taken');

@@ -69,8 +69,8 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
 const redisAnswerMs = 5_000;
 
 /**
- * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. Must have run
- * before any process uses the queue. May be repeated.
+ * Prepares the queue before any process uses it. In Postgres this creates or upgrades BullMQ's tables. A Redis needs no
+ * preparation and only has to answer. The call may be repeated.
  * @throws with the reason if the queue cannot be reached
  */
 export async function prepareQueue(queueUrl: string, answerMs = redisAnswerMs): Promise<void> {
@@ -128,7 +128,7 @@ export interface OpenedQueue {
   close(): Promise<void>;
 }
 
-/** Opens a queue of BullMQ. All queues are opened by this function. */
+/** Opens a queue of BullMQ in Postgres or in Redis, by its URL. */
 export const openBullQueue = (address: QueueAddress): OpenedQueue =>
   isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
 
@@ -175,7 +175,7 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
 
 /**
  * Opens a queue in Redis. The client connects before BullMQ gets it, and refuses calls whenever it is disconnected.
- * With an offline queue the client would keep jobs of requests and send them late.
+ * The client's offline queue is off, because it would keep the jobs of requests and send them late.
  */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const client = openRedis(queueUrl, {
@@ -231,7 +231,7 @@ export const workflowJobSchema = z.strictObject({
 export type WorkflowJob = z.infer<typeof workflowJobSchema>;
 
 const noId = '00000000-0000-7000-8000-000000000000';
-/** A job that checks whether the queue still delivers. No workflow has its id. */
+/** A job that checks whether the queue still delivers. Its ids belong to no workflow and to no organisation. */
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
@@ -246,7 +246,7 @@ export const queueKinds: readonly QueueKind[] = ['interactive', 'default'];
 export const queueNameOf = (queueName: string, kind: QueueKind): string =>
   kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
-/** BullMQ's spans that are shown in a trace. All others are housekeeping of the queue. */
+/** The names of BullMQ's spans that are shown in a trace. All other spans are housekeeping of the queue. */
 const jobOperations = /^(?:add|process) /;
 
 /**
@@ -263,15 +263,15 @@ const noSpan: Span<Context> = {
 };
 
 /**
- * Whether a new span would belong to a trace. Probes and the jobs of workflows that a schedule has started belong to
- * none. A scheduled workflow begins its own trace when it runs.
+ * Whether a new span would belong to a trace. Probes belong to no trace, nor do the jobs of workflows that a schedule
+ * has started. Such a workflow begins its own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
 
 /**
- * BullMQ's spans. A job whose metadata is not JSON is treated as a job without a trace. Otherwise the job would stay
- * active for ever.
+ * Makes BullMQ's spans. A job whose trace metadata is not JSON is treated as a job without a trace. Otherwise the error
+ * would leave the job active for ever.
  */
 export function queueTelemetry(tracerName: string): Telemetry<Context> {
   const { contextManager, tracer } = new BullMQOtel({ tracerName });

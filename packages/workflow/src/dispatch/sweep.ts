@@ -48,7 +48,7 @@ export interface SweptQueue {
   fromOrg: string;
 }
 
-/** The seconds without a job after which a probe checks the queue. It is less than `unreadyAfterSeconds`. */
+/** The seconds without a job after which a probe checks the queue. They are fewer than `unreadyAfterSeconds`. */
 const probeAfterSeconds = 20;
 
 /**
@@ -103,7 +103,7 @@ export function createReport({ database, kinds, isReporter }: ReportOptions): ()
   };
 }
 
-/** The most queries of one sweep for each queue. The next sweep continues where they ended. */
+/** The most queries of one sweep for each queue. The next sweep continues where the last of these queries ended. */
 const looksMax = 10;
 
 async function enqueueDue<Tx>(
@@ -117,7 +117,7 @@ async function enqueueDue<Tx>(
   if (silentSeconds() > probeAfterSeconds && waiting === 0) await queue.enqueue('probe', probeJob);
   let room = waitingMax - waiting;
   // Counts the rounds through all organisations. A sweep that begins in the middle first ends a partial round, which
-  // does not count. In the second round the organisations share the room that the first has left.
+  // does not count. In the second round the organisations share the room that the first round has left in the queue.
   let rounds = own.fromOrg === firstOrg ? 0 : -1;
   for (let looks = 0; hasWork && room > 0 && looks < looksMax; looks += 1) {
     const { due, nextOrg } = await takeDueWorkflows(database.sql(), {

@@ -36,8 +36,8 @@ afterAll(async () => {
 });
 
 const scale = process.env['DRYDOCK_TIMEOUT_SCALE'];
-// This suite tests the time-outs of production, so it does not scale them. More time-outs on a busy machine fail no
-// test.
+// This suite tests the time-outs of production, so it does not scale them. Additional time-outs on a busy machine fail
+// no test.
 beforeAll(() => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
 });

@@ -38,7 +38,7 @@ interface JobWorker {
 
 /**
  * Opens a worker of BullMQ. A job only names a workflow. Postgres decides whether the workflow has work to do, however
- * often its job is delivered. The processor never rejects, because the sweep and not BullMQ repeats lost work.
+ * often its job is delivered. The processor of jobs never rejects, because the sweep and not BullMQ repeats lost work.
  */
 export function openWorker(options: JobWorkerOptions): JobWorker {
   const { queueUrl, queueName, log } = options;

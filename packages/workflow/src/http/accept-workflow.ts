@@ -65,7 +65,7 @@ export interface Acceptance<Input> extends WorkTarget {
 /**
  * Accepts work within `tx`: writes the workflow and the audit entry, and enqueues a job after the commit. Resolves with
  * the workflow's id. Throws `operation_in_progress` or `needs_attention` if another workflow has locked the resource,
- * even if the caller found it free before.
+ * even if an earlier check found the resource free.
  */
 export async function acceptWorkflow<Tx, Input>(
   context: Pick<WorkflowContext<Tx>, 'database' | 'enqueue'>,
@@ -114,7 +114,8 @@ export const followHeaders = (path: string, workflowId: string): Record<string, 
 export const startWithinSeconds = 10;
 
 /**
- * How long a request waits until its work has begun or is cancelled. It is a little longer than `startWithinSeconds`.
+ * How long a request waits until its work has begun or is cancelled. The wait is a little longer than
+ * `startWithinSeconds`.
  */
 export const startDecidedMs = startWithinSeconds * 1_000 + 500;
 

@@ -63,7 +63,7 @@ test('staff see what waits in every organisation, with its cause, and decide by 
   expect(one.split('\n')[0]).toBe(`${first.workflowId}  one_way  live  organisation ${orgs[0]}`);
   expect(one).toContain(`  ${first.target}, at swap since 20`);
   expect(one).toContain('  step_failed: ');
-  // A cause may contain control characters that a terminal obeys.
+  // The cause contains a control character that a terminal would obey. The command shows a space instead.
   expect(one).toContain('no space left [2J on /dev/sdb');
   expect(other.split('\n')[0]).toBe(`${second.workflowId}  one_way  live  organisation ${orgs[1]}`);
 

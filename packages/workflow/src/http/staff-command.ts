@@ -17,7 +17,7 @@ const listedMax = 200;
 interface Parked extends WorkflowRow {
   org_id: string;
   mode: Mode;
-  /** The cause, which customers are not shown. */
+  /** The cause of the failure, which customers are not shown. */
   error_internal: string | null;
 }
 
@@ -72,7 +72,7 @@ const listParked = (sql: Sql): Promise<Parked[]> =>
       LIMIT ${listedMax}`,
   );
 
-/** Records the decision. A worker finds it in its next sweep and carries it out, so the command needs no queue. */
+/** Records the decision. A worker's next sweep finds the workflow as due, so the command needs no queue. */
 async function decide<Tx>(
   database: Database<Tx>,
   decision: 'retry' | 'abandon',

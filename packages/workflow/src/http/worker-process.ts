@@ -143,7 +143,7 @@ export function composeWorkerProcess<Context, Tx>(
   };
 }
 
-/** Opens the queue board if it is configured. Only then is its code loaded, which brings a web framework. */
+/** Opens the queue board if it is configured. Its code is loaded only here, because it loads a web framework. */
 function openBoard(
   { log, lifetime }: Pick<Foundation<unknown>, 'log' | 'lifetime'>,
   config: WorkerConfig,

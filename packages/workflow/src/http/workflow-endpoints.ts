@@ -134,7 +134,7 @@ type DecideRequest<Name extends string> = AboutWorkflow<Name> & { afterCommit(wo
 interface Decision {
   action: string;
   apply(sql: Sql, workflow: WorkflowView): Promise<void>;
-  /** The milliseconds that the answer waits for a worker to carry out the decision. With 0 it does not wait. */
+  /** The milliseconds that the answer waits for a worker to carry out the decision. With 0 the answer does not wait. */
   waitMs: number;
 }
 

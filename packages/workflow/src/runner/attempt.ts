@@ -18,7 +18,7 @@ export type AttemptEnd<T> =
   | { end: 'failed'; problem: WorkflowProblem; error: unknown }
   | { end: 'again'; error: unknown }
   | { end: 'wait'; seconds: number }
-  /** The process is stopping, and the step has stopped at a safe place. */
+  /** The process is stopping, and the step has stopped at a safe place or has not begun. */
   | { end: 'interrupted' }
   /**
    * The lease is lost, or the process is stopping and the step has ignored its signal. Nothing may be written any more.

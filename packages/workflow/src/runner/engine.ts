@@ -115,7 +115,8 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
   };
   /**
    * Gives the slot of an ended run to a waiting job; see {@link Slots.next}. If no job gets the slot, and an
-   * organisation had used its whole share, the sweep is woken: that organisation may have due work in no queue.
+   * organisation had used its whole share, the sweep is woken, because that organisation may have due work that is not
+   * in the queue.
    */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;

@@ -138,8 +138,8 @@ export function backoffSeconds(failures: number, random: () => number = Math.ran
 /** Remembers since when the steps of this worker have been unable to reach a dependency. */
 export interface Outages {
   /**
-   * Records that the step `what` could not reach a dependency just now. Returns true while its outage is short, and
-   * false once it has lasted too long.
+   * Records that the step `what` could not reach a dependency just now. Returns true while the outage is short, and
+   * false once the outage has lasted too long.
    */
   isPassing(what: string): boolean;
 }

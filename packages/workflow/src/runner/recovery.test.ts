@@ -54,7 +54,7 @@ describe('recovery', () => {
       world.spawnWorker().once('exit', (_code, signal) => signal === 'SIGKILL' && !isOver && hired < 8 && hire());
     };
     const poison = await world.start({ kind: 'dawdle', input: { ms: 1, poison: true } });
-    // Five dead workers are too many, and three have died already.
+    // Three of the five workers that may die are recorded as dead, so two more deaths suffice.
     await world.pool.query('UPDATE workflow SET consecutive_crashes = 3 WHERE id = $1', [poison.workflowId]);
     hire();
     await reaches(poison.workflowId, 'needs_attention', 90_000);
@@ -157,7 +157,8 @@ describe('recovery', () => {
       detail: 'It is taken back.',
       after: 'step_failed',
     });
-    // The record is changed as if all attempts but the last had failed, so that the test need not wait for the pauses.
+    // The record is changed as if all attempts but the last to write the end had failed, so that the test need not wait
+    // for the pauses.
     await world.pool.query('UPDATE workflow SET end_failures = 4 WHERE id = $1', [workflowId]);
     await reaches(workflowId, 'needs_attention');
     isBroken = false;

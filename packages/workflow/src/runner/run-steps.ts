@@ -92,7 +92,7 @@ async function checkpoint<Context, Tx>(
   effect: Effect,
 ): Promise<AttemptEnd<void>> {
   const { runner, claim, definition } = execution;
-  // The run continues with the output as JSON stores it, so that a run that is resumed later sees the same.
+  // The run continues with the output as JSON stores it, so that a run that is resumed later sees the same output.
   const output: unknown = JSON.parse(JSON.stringify(effect.output ?? null));
   const next = definition.steps[index + 1]?.name ?? null;
   const done = { step: step.name, output, next, progress: percentDone(definition.steps, index + 1) };

@@ -41,7 +41,7 @@ export interface Claim extends ClaimKey {
   request_id: string;
   traceparent: string | null;
   direction: Direction;
-  /** The number of successive earlier claims whose worker died without a checkpoint. */
+  /** The number of successive earlier claims whose lease expired before a checkpoint, mostly because a worker died. */
   consecutive_crashes: number;
   /** The number of failed attempts to write the end. */
   end_failures: number;
@@ -102,6 +102,6 @@ export interface CancelledRow {
 
 /**
  * How the handling of a job ended, for logs and traces. `ignored`: the job started nothing. `released`: the workflow
- * continues later. `left`: the claim was lost, or the process had to stop.
+ * continues later. `left`: the worker stopped without giving the claim back, for example because the claim was lost.
  */
 export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';

@@ -7,7 +7,7 @@ import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
 /**
- * Postgres' notifications to this process. They only make the process act sooner, because every user of a listener also
+ * Postgres' notifications to this process. A lost notification only costs time, because every user of a listener also
  * polls.
  */
 export interface WorkflowListener {

@@ -65,8 +65,8 @@ export function createWorkflowPurge(
 
 /**
  * Removes old runs of one of the platform's own workflows (about `platform` or a `deploy_target`), which schedules
- * start again and again. Successful runs are removed after a day, failed runs after 30 days. Each run calls this
- * function, so one limited batch suffices.
+ * start again and again. Successful runs are removed after a day, failed runs after 30 days. Each run of such a
+ * workflow calls this function, so one batch of each suffices.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

@@ -118,7 +118,7 @@ export async function readWorkflow(
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
 }
 
-/** Reads a workflow for code that has checked the owner already. */
+/** Reads a workflow of any organisation. The caller must have checked who owns the workflow. */
 export async function readWorkflowById(sql: Sql, workflowId: string): Promise<VersionedWorkflow | undefined> {
   const [row] = await sql.query<WorkflowRow>(`SELECT ${viewColumns} FROM workflow WHERE id = $1::uuid`, [workflowId]);
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
@@ -132,9 +132,7 @@ export interface WorkflowPage {
   hasMore: boolean;
 }
 
-/**
- * Lists at most `limit` workflows, newest first, beginning after `beforeId`, which is the last id of the page before.
- */
+/** Lists at most `limit` workflows, newest first. `beforeId` is the last id of the previous page. */
 export async function listWorkflows(
   sql: Sql,
   { orgId, mode, subject }: WorkflowScope,

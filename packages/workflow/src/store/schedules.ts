@@ -20,7 +20,7 @@ export interface Schedule {
 
 /**
  * Creates or changes a schedule in the caller's transaction. The next run of an existing schedule keeps its time,
- * unless its interval changes.
+ * unless the schedule's interval changes.
  */
 export async function saveSchedule(sql: Sql, schedule: Schedule): Promise<void> {
   const { name, kind, resourceKey, subject, orgId, mode, input, interval, firstRunAt } = schedule;

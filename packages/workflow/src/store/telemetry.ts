@@ -34,14 +34,14 @@ export function activeTraceparent(): string | undefined {
   return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** Runs `work` in the trace of the row, whatever trace is active. */
+/** Runs `work` in the trace of `traceparent`, whatever trace is active. Null runs it outside any trace. */
 export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
   context.with(contextOfTraceparent(traceparent), work);
 
 /**
- * The parent of the spans for a row's work. If the active span belongs to the row's trace, it is the parent. Otherwise
- * the parent is the row's `traceparent`, because a job may carry another trace. A row without a trace uses the active
- * span, or begins a new trace if there is none.
+ * The parent of the spans of a workflow's run. `traceparent` is that of the workflow's row. If the active span belongs
+ * to the same trace, the active span is the parent. Otherwise the parent is `traceparent`, because a job may carry
+ * another trace. If the row has no trace, the active span is the parent. Without an active span a new trace begins.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);
@@ -51,8 +51,8 @@ export function contextForRow(traceparent: string | null): Context {
 }
 
 /**
- * Runs `work` in a span. A rejection sets the status and `error.type`, which is a problem code or the error's name. It
- * never contains the error's text, in which a secret may be.
+ * Runs `work` in a span. A rejection sets the status and `error.type`, which is a problem code or the error's name. The
+ * error's text is not recorded, because it may contain a secret.
  */
 export function withSpan<T>(
   name: string,
@@ -119,8 +119,8 @@ const oldestDue = meter.createObservableGauge('workflow.oldest_due', {
 });
 
 /**
- * The number of unfinished workflows of one kind. `dueSeconds` says for how long the oldest unclaimed one has been due.
- * It is 0 if every due workflow is claimed.
+ * The number of unfinished workflows of one kind. `dueSeconds` says for how long the oldest unclaimed workflow has been
+ * due; 0 if every due workflow is claimed.
  */
 export interface UnfinishedCount {
   kind: string;
@@ -131,8 +131,8 @@ export interface UnfinishedCount {
 }
 
 /**
- * The counts of every kind. The counts are null in a process that does not report, because one worker of a service
- * reports for all workers.
+ * The counts of every kind of workflow. Null in a process that does not report, because one worker of a service reports
+ * for all its workers.
  */
 let counts: readonly UnfinishedCount[] | null = null;
 meter.addBatchObservableCallback(

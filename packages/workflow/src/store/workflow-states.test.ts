@@ -108,7 +108,6 @@ interface Row {
   /** The id of the workflow, followed by the step's name in the row of a step. */
   key: string;
   state: string;
-  /** All columns of the row as text. */
   all: string;
 }
 
@@ -253,7 +252,7 @@ test('workers that raise the fences at the same moment never give out a number t
   const { transaction, sql } = pgDatabase(pool);
   const nextFence = async (): Promise<bigint> =>
     BigInt((await sql().query<{ next: string }>(`SELECT nextval('workflow_fence')::text AS next`))[0]?.next ?? '');
-  await Promise.all(Array.from({ length: 12 }, nextFence)); // every connection is open
+  await Promise.all(Array.from({ length: 12 }, nextFence)); // opens every connection of the pool
   for (let round = 0; round < 60; round += 1) {
     await sql().query(`SELECT setval('workflow_fence', 1)`);
     const given = await Promise.all(

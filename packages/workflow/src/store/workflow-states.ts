@@ -33,7 +33,7 @@ export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`
 /** Seconds for the process that accepts, retries or abandons a workflow to enqueue it, before the sweep may do so. */
 const enqueueGraceSeconds = 0.3;
 
-/** Inserts an accepted workflow, its steps and its audit entry. False if another one has locked the resource. */
+/** Inserts an accepted workflow, its steps and its audit entry. False if another workflow has locked the resource. */
 export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
   const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } =
     row;
@@ -306,7 +306,8 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// During an undo, customers still see the error that caused it. An abandoned workflow keeps the error `abandoned`.
+// During an undo, customers still see the error that caused the undo. An abandoned workflow keeps the error
+// `abandoned`.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,
@@ -342,7 +343,8 @@ export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => de
 /**
  * Abandons a workflow that waits for staff. A worker then ends the workflow as failed with `abandoned`, and calls
  * `onEnd.failed` in the same transaction. The resource stays as it is and is unlocked. `detail` describes the resource
- * and replaces the advice of the problem code. Otherwise like {@link retryWorkflow}.
+ * and replaces the advice of the problem code. As in {@link retryWorkflow}, the caller may enqueue the workflow, and
+ * `workflow_not_waiting` is thrown if it does not wait for staff.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);

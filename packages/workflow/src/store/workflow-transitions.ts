@@ -77,7 +77,7 @@ export const toldColumns =
 
 /**
  * SQL that writes the event of a state in the same statement as the state, so that a state is never written without its
- * event. `reached` has rows with {@link toldColumns}. The platform's own workflows have no events.
+ * event. `reached` names a CTE whose rows have {@link toldColumns}. The platform's own workflows have no events.
  */
 export const telling = (type: EventType, reached: string): string => `told AS (
     INSERT INTO workflow_event (id, type, org_id, mode, resource, actor_key_id,

@@ -1,5 +1,5 @@
-// A worker process for the tests of this package. Its settings are in its environment, and each log message is a JSON
-// line on stdout.
+// A worker process for the tests of this package. Its settings are in its environment. Each log message above debug is
+// a JSON line on stdout.
 import { writeSync } from 'node:fs';
 import { openPool, pgDatabase } from '@drydock/service/database';
 import type { Log } from '../definition/definition';

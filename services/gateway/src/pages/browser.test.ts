@@ -18,8 +18,8 @@ let browser: Browser;
 beforeAll(async () => {
   if (program === null) return;
   bench = await startBench();
-  // The browser runs without a sandbox, because a container allows no namespaces. The sandbox is not needed, because
-  // the pages are part of this repository.
+  // The browser runs without its sandbox, because a container may not allow namespaces. The sandbox is not needed,
+  // because the pages are part of this repository.
   browser = await chromium.launch({ executablePath: program, args: ['--no-sandbox', '--disable-gpu'] });
 });
 afterAll(async () => {

@@ -9,7 +9,7 @@ export interface Page {
   /** The Content-Security-Policy. Without one the page is sent with `strictPolicy` (app.ts). */
   contentPolicy?: string;
   location?: string;
-  /** The compressed forms of a page that is the same for everybody. */
+  /** The entity tag and the compressed forms of a page that is the same for everybody. */
   kept?: { etag: string; br: Buffer; gzip: Buffer };
 }
 
@@ -111,6 +111,5 @@ ${body}</body></html>
   return { status: 200, contentType: 'text/html; charset=utf-8', text, contentPolicy };
 }
 
-/** A page of prose, such as a guide or a problem. */
 export const prosePage = ({ body, ...layout }: Layout): Page =>
   htmlPage({ ...layout, body: `<main class="dd-page">${body}</main>` });

@@ -44,7 +44,7 @@ describe('the pages of the API', () => {
     for (const path of ['/docs', '/docs/guides', '/docs/guides/events', '/problems', '/problems/rate_limited']) {
       const response = await get(path, 'text/html');
       const text = await response.text();
-      // Every script is a file of the gateway, and the page contains no handler and no style.
+      // Every script is a file of the gateway, and the page contains no inline event handler and no inline style.
       expect(
         text.match(
           /<script(?! src="\/docs\/\w+\.js"(?: defer)?><\/script>)|\ssrc="(?!\/)|<link[^>]+href="(?!\/docs\/)|\son\w+=|\sstyle=|<style/g,

@@ -34,8 +34,9 @@ const inSight = (table: Prisma.Sql, { mode }: KeyScope): Prisma.Sql =>
   mode === 'sandbox' ? Prisma.sql`AND ${table}.mode = 'sandbox'` : Prisma.empty;
 
 /**
- * Reads one range of one index, however large the subtree is. OFFSET 0 keeps the planner from a merge join, which would
- * read half of all keys for a page from the middle of the list.
+ * Lists the keys of an organisation and of all organisations below it. The query reads one range of one index, however
+ * many organisations there are. OFFSET 0 keeps the planner from a merge join, which would read half of all keys for a
+ * page from the middle of the list.
  */
 export const subtreeQuery = (scope: KeyScope, { after, take }: ListPage): Prisma.Sql => Prisma.sql`
   SELECT k.* FROM api_key_listings l
@@ -213,9 +214,9 @@ export interface KeyUse {
 }
 
 /**
- * Records the last use of keys and their new hashes. Skips a use without a new hash if a use of the minute before is on
- * record. Skips a locked key rather than wait for it. One statement writes the use and the hash. So a key whose last
- * use on record is later than a change of the pepper has a new hash.
+ * Records the last use of keys and their new hashes. Skips a use without a new hash if a use less than a minute earlier
+ * is on record. Skips a locked key rather than wait for it. One statement writes the use and the hash. So a key whose
+ * last use on record is later than a change of the pepper has a new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];

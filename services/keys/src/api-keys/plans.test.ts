@@ -9,7 +9,7 @@ const keyCount = 100_000;
 let api: KeysApi;
 let root: GoodKey;
 let database: KeysDatabase;
-/** An organisation with few keys, in a tree with very many. */
+/** An organisation with few keys, in a tree of organisations with very many keys. */
 let smallOrgId: string;
 beforeAll(async () => {
   api = await startKeys();

@@ -106,7 +106,7 @@ test('a key may limit itself, but cannot lift its limits, neither on itself nor 
   const later = new Date(Date.parse(expires_at) + 1).toISOString();
   for (const body of [{ expires_at: null }, { expires_at: later }, { allowed_ips: [] }, { allowed_ips: ['0.0.0.0/0'] }])
     expect(refusalOf(await change(key, body, key))).toBe('403 own_limits');
-  // An earlier expiry and fewer addresses are no additional rights.
+  // A limited key may make its own limits stricter.
   await changed(key, { expires_at: new Date(Date.parse(expires_at) - 1).toISOString() }, key);
   const other = await api.mint(root.caller, { scopes: rights });
   await changed(other, { expires_at });

@@ -110,7 +110,7 @@ export function listAudit(
 
 /**
  * The largest difference between an entry's time and the time in its id, in milliseconds. The two times may come from
- * the clocks of different machines. A query by time reads only ids within this distance, because the log is indexed by
- * id and grows for ever.
+ * the clocks of different machines. A query by time reads only the ids of the requested time and of this distance
+ * before and after, because the log is indexed by id and grows for ever.
  */
 const clockSlackMs = 3_600_000;

@@ -32,7 +32,8 @@ const revocationWaitMs = 1_100;
 export const waitForGateways = (): Promise<void> => wait(revocationWaitMs);
 
 /**
- * Resolves once no gateway trusts a verification that is older than the last commit. A call that may take rights away
- * from a key awaits this function before its answer. So no later request is allowed by the old rights.
+ * Resolves once no gateway trusts a verification that is older than this call. An endpoint that may take rights away
+ * from a key awaits this function after its commit and before its answer. So no request after the answer is allowed by
+ * the old rights.
  */
 export const seenEverywhere = ({ gatewaysHave }: Pick<HandlerContext, 'gatewaysHave'>): Promise<void> => gatewaysHave();

@@ -181,7 +181,8 @@ test('exactly the events that are older than 30 days are removed', async () => {
   const daysAgo = (days: number) => ({ at: new Date(Date.now() - days * 86_400_000).toISOString() });
   const [old, young] = [turnOf(root.caller.orgId, daysAgo(31)), turnOf(root.caller.orgId, daysAgo(29))];
   await deliver([old, young].map((turn) => ({ ...turn, mode: 'live' })));
-  // The service locks events while it gives them numbers, and the purge skips locked rows.
+  // The purge skips locked rows, and the service locks events while it gives them numbers. So the test waits for the
+  // numbers.
   const numbered = 'SELECT id FROM events WHERE id = ANY ($1) AND seq IS NOT NULL';
   await until(async () => (await api.rows(numbered, [[old.id, young.id]])).length === 2);
   const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });

@@ -19,7 +19,7 @@ const lookMsLeast = 100;
  * left. The events for which a stream waits may also be numbered by another process, which does not wake this process.
  */
 const busyMs = 1_000;
-/** The longest pause otherwise. */
+/** The longest pause while no events arrive and no stream waits. */
 const restMs = 5_000;
 
 /**

@@ -36,9 +36,9 @@ export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<
 }
 
 /**
- * The reason why these permissions may not replace the present permissions, or null. A key must hold each permission
- * that it gives or takes. Otherwise a weak key could take the rights of every stronger key. A root organisation loses
- * no permission, because no key could give it back.
+ * The reason why the permissions `wanted` may not replace the present permissions of the organisation, or null. A key
+ * must hold each permission that it gives or takes away. Otherwise a weak key could take rights away from every
+ * stronger key. A root organisation loses no permission, because no key could give it back.
  */
 export function refusePermissionChange(
   { parentId, permissions }: Pick<OrgRecord, 'parentId' | 'permissions'>,

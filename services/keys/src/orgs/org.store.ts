@@ -11,7 +11,7 @@ export async function insertOrg(tx: Tx, org: OrgRecord): Promise<OrgRecord | nul
   return inserted ?? null;
 }
 
-/** Finds an organisation. Null unless it is `rootId` or below it. */
+/** Finds an organisation. Null if `orgId` is neither `rootId` nor below it. */
 export const findOrg = (tx: Reader, rootId: string, orgId: string): Promise<OrgRecord | null> =>
   tx.org.findFirst({ where: { id: orgId, path: { has: rootId } } });
 

@@ -12,8 +12,8 @@ test('a derived secret depends only on caller, Idempotency-Key, record and servi
     derive({ rawIdempotencyKey: 'retry2' }),
     derive({ recordId: uuidv7() }),
     derive({}, 'b2'.repeat(32)),
-    // The joined inputs equal the joined inputs of the first secret, but the boundary between them is one character
-    // later.
+    // The caller's id followed by the Idempotency-Key gives the same text as for the first secret. Only the boundary
+    // between the two differs.
     derive({ callerKeyId: `${origin.callerKeyId}r`, rawIdempotencyKey: 'etry' }),
   ];
   expect(new Set([derive(), ...others]).size).toBe(6);

@@ -130,7 +130,10 @@ export interface Outcome {
   isGone: boolean;
 }
 
-/** The result of an attempt. `retrySeconds` is null if the delivery was accepted, or if no attempt is left. */
+/**
+ * The outcome of an attempt, and the seconds until the next attempt. `retrySeconds` is null if the delivery was
+ * accepted, or if no attempt is left.
+ */
 export interface Settlement extends Outcome {
   retrySeconds: number | null;
 }
@@ -142,8 +145,8 @@ export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
 
 /**
  * Writes the results of attempts of one webhook. If a delivery has ended and the webhook is on, the next delivery of
- * its resource becomes due. A delivery that another process has claimed meanwhile is left as it is. Resolves with the
- * reason if a result switched the webhook off, otherwise with null.
+ * its resource becomes due. A delivery that another process has claimed since the attempt is left as it is. Resolves
+ * with the reason if a result switched the webhook off, otherwise with null.
  */
 export const settleDeliveries = (
   database: KeysDatabase,

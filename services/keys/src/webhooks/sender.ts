@@ -46,12 +46,13 @@ export interface SenderOptions {
 
 export interface WebhookSender {
   start(): void;
-  /** Waits for running attempts. Other due deliveries are left to the next process. */
+  /** Begins no further attempt and waits for running attempts. Due deliveries stay for another process. */
   stop(): Promise<void>;
 }
 
 /**
- * Sends due deliveries. Any number of processes may run a sender, because each claims a delivery before it sends it.
+ * Sends due deliveries. Any number of processes may run a sender, because each sender claims a delivery before it sends
+ * the delivery.
  */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { database, log, leaseSeconds, everyMs = 1_000, most = 48, mostOfOrg = 12 } = options;

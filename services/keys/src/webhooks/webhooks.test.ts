@@ -30,7 +30,7 @@ interface Received {
   event: Event;
 }
 
-/** Starts a customer's receiver. `answer` returns the status of the answer, or the name of a way to misbehave. */
+/** Starts a receiver as a customer runs it. `answer` returns the status to answer, or the name of a misbehaviour. */
 async function startReceiver() {
   const received: Received[] = [];
   const receiver = {
@@ -101,7 +101,7 @@ afterEach(async () => {
   for (const stop of senders.splice(0)) await stop();
 });
 
-/** Starts a worker's sender on the same database, with pauses short enough for a test. */
+/** Starts a worker's sender on the API's database, with pauses short enough for a test. */
 function startSender(more: Partial<SenderOptions> = {}) {
   const database = openDatabase(api.postgres.url, { max: 6, applicationName: 'sender' });
   const sender = createWebhookSender({
@@ -448,7 +448,7 @@ test('a test event reaches only its webhook, whatever types the webhook has', as
 });
 
 test('an organisation whose receivers hang takes only its share, and other organisations’ events arrive', async () => {
-  // The limit is so long that no hanging receiver is given up during the test.
+  // `answerMs` is so long that no hanging receiver is given up during the test.
   startSender({ most: 6, mostOfOrg: 4, answerMs: 600_000, leaseSeconds: 900 });
   const [slow, stranger] = [await create(), await api.bootstrap()];
   const quick = await create({}, stranger);
