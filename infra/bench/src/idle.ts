@@ -36,7 +36,8 @@ function readMember(pid: number): Member | null {
     read(`/proc/${pid}/cmdline`),
   ];
   if (stat === null || rollup === null || command === null) return null;
-  // The second field is the program's name in brackets, which may contain spaces. So the fields after it are counted.
+  // The second field is the program's name in brackets, which may contain spaces. So the fields are counted from the
+  // closing bracket.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     pid,

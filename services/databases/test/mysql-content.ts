@@ -5,8 +5,8 @@ import type { Connection, RowDataPacket } from 'mysql2/promise';
 import { type MysqlAddress, type SqlRow, withMysqlClient } from './mysql-client';
 
 /**
- * Runs the text of an SQL file with MariaDB's own client, as a customer does, because only that client knows DELIMITER.
- * Rejects with the client's message.
+ * Runs the text of an SQL file with MariaDB's command-line client, as a customer does. DELIMITER is a command of that
+ * client, which no server knows. Rejects with the client's message.
  */
 export async function pipeSql({ host, port, user, password, database }: MysqlAddress, sql: string): Promise<void> {
   const [program = '', ...first] = listFetched().find(({ flavour }) => flavour === 'mariadb')?.programs.client ?? [];

@@ -20,7 +20,7 @@ export interface Bootstrapped {
 
 export interface SeedContext {
   demo: PartialDemo;
-  /** Adds fields to demo.json and saves them at once. */
+  /** Adds fields to the demo and saves them at once, in demo.partial.json. */
   keep(more: PartialDemo): void;
   /** Returns a client of the public API with this key. @throws if the key does not exist yet */
   api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;

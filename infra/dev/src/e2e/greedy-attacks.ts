@@ -20,8 +20,8 @@ export const greedySetupSchema = z.object({
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
 /**
- * The address from which the attacks on another organisation's database connect. The places for connections are also
- * divided among addresses.
+ * The address from which the attacks on another organisation's database connect. The owner of that database connects
+ * from another address, because the database agent divides its connections among addresses.
  */
 const from = '127.0.0.9';
 const visitors = 300;

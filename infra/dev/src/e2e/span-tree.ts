@@ -26,7 +26,7 @@ export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   return withoutIdleJobs(merged(lines)).map(({ depth, text }) => `${'  '.repeat(depth)}${text}`);
 }
 
-/** Leaves out the spans of the dead process, spans whose parent was not received, and all spans below either. */
+/** Leaves out the spans of the dead process and spans whose parent was not received, with all spans below them. */
 function alive(rows: readonly Row[], deadPid: string): Row[] {
   let deadDepth = Number.POSITIVE_INFINITY;
   return rows.filter((row) => {

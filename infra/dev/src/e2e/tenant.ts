@@ -186,7 +186,7 @@ export class Tenant {
   }
 }
 
-/** Runs one or several statements in one message, as psql does, in a session of its own. */
+/** Runs one or several statements in one message, as `psql -c` does, in a session of its own. */
 export async function sql(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);
