@@ -15,7 +15,7 @@ const child = path.join(__dirname, 'archive-child.js');
 interface Peer {
   name: string;
   bin: string;
-  /** The ratio of speeds that Drydock must reach over this peer. Undefined for a peer without a goal. */
+  /** The goal for Drydock's speed divided by this peer's speed. Undefined for a peer without a goal. */
   bar?: number;
   prepare(folder: string, tree: string): Promise<unknown>;
   /** Restores into the folder `target`, which does not exist yet. */

@@ -5,7 +5,10 @@ import { startBenchStack } from './stack';
 
 const waitSeconds = 180;
 const measuredSeconds = 60;
-/** The most memory, and the most percent of a core, that all processes together may use while no request arrives. */
+/**
+ * The most megabytes of memory, and the most processor time in percent of one core, that all processes together may use
+ * while no request arrives.
+ */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
 
 interface Member {

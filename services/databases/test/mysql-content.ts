@@ -47,7 +47,7 @@ const quotedBytes = (_: string, hex: string): string =>
 
 /**
  * Removes differences between the spellings of one statement in different versions. From 10.6 on the server writes
- * `utf8mb3` for `utf8`, from 10.11 on each collation, and from 11.8 on the bytes of binary defaults.
+ * `utf8mb3` for `utf8`. From 10.11 on it writes every collation, and from 11.8 on it writes binary defaults in hex.
  */
 const written = (statement: string): string =>
   statement

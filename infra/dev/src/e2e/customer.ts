@@ -72,7 +72,10 @@ export class Customer {
     );
   }
 
-  /** Starts a workflow and resolves with its final state. Throws the answer if it names no workflow. */
+  /**
+   * Starts a workflow and resolves with its final state. Throws an error with the answer if the answer names no
+   * workflow.
+   */
   async carryOut(method: string, path: string, body?: unknown): Promise<WorkflowView> {
     const answer = await this.insist(method, path, body);
     const location = answer.headers.get('location');

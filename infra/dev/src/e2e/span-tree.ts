@@ -7,7 +7,9 @@ interface Line {
 }
 
 const clientKind = 3;
-/** The gateway's call that checks a key. The answer is kept for a second, so not every trace has this call. */
+/**
+ * The gateway's call that checks a key. The gateway keeps the answer for a second, so not every trace has this call.
+ */
 const verifyName = 'POST /internal/verify';
 
 const isShown = ({ kind, name, attributes, depth }: Row): boolean =>

@@ -158,7 +158,10 @@ export class Tenant {
     return z.looseObject({ token: z.string() }).parse(JSON.parse(text)).token;
   }
 
-  /** Takes a backup and waits for its end. `acceptedMs` is the time until the 202. */
+  /**
+   * Takes a backup and waits for its end. `acceptedMs` is the time until the 202, and `completedMs` the time until the
+   * end.
+   */
   async takeBackup(siteId: string): Promise<{ id: string; acceptedMs: number; completedMs: number }> {
     const startedMs = performance.now();
     const accepted = await this.must('POST', `/v1/sites/${siteId}/backups`, {});

@@ -41,8 +41,8 @@ export interface NewBackup {
 }
 
 /**
- * Inserts a queued backup with the next sequence number of its database. A second call with the same id only uses up a
- * sequence number.
+ * Inserts a queued backup with the next sequence number of its database. A second call with the same id inserts nothing
+ * and only uses up a sequence number.
  */
 export async function insertBackup(tx: Tx, backup: NewBackup): Promise<void> {
   const sequence = await nextBackupSequence(tx, backup.databaseId);

@@ -233,8 +233,8 @@ export interface DatabaseProvider extends DatabaseReader {
 
   /**
    * Packs the database as of one moment into an archive. By default it reads the serving instance, where reads and
-   * writes continue. If `replacedBy` is set to the id of a restore, it reads the instance that this restore has
-   * replaced, which is possible between `cutover` and `finish`.
+   * writes continue. If `replacedBy` names a restore, it reads the instance that this restore has replaced, which is
+   * possible between `cutover` and `finish`.
    */
   pack(
     database: DatabaseRef,
