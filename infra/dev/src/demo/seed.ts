@@ -32,7 +32,10 @@ export interface SeedContext {
   /** Runs hosting's command for deleted sites, because the API can neither hold nor purge a deleted site. */
   hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
-  /** Creates a root organisation and its first key with a command of keys. Only this call shows the key's token. */
+  /**
+   * Creates a root organisation and its first key with a command of keys. If the organisation exists, mints another
+   * first key. Only this call shows the token of the key.
+   */
   bootstrap(name: string): Promise<Bootstrapped>;
 }
 
