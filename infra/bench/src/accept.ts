@@ -82,7 +82,7 @@ export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: S
 
 /**
  * Compares the time until a restore is accepted with the time of a bare transaction with the same inserts in the same
- * database. The worker is frozen, so that it uses no processor time.
+ * database. Hosting's worker is frozen, so that it uses no processor time.
  */
 export async function benchAccept(): Promise<void> {
   const stack = await startBenchStack();

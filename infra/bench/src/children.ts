@@ -73,7 +73,8 @@ export function cpuTimeOf(pid: number | undefined): CpuTime {
   } catch {
     return undefined;
   }
-  // The second field is the program's name in brackets, which may contain spaces. So the fields after it are counted.
+  // The second field is the program's name in brackets, which may contain spaces. So the fields are counted from the
+  // closing bracket.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
 }

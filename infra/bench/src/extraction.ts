@@ -15,7 +15,7 @@ const child = path.join(__dirname, 'archive-child.js');
 interface Peer {
   name: string;
   bin: string;
-  /** The ratio of speeds that Drydock must reach over this peer. Undefined for a peer without a goal. */
+  /** The goal for Drydock's speed divided by this peer's speed. Undefined for a peer without a goal. */
   bar?: number;
   prepare(folder: string, tree: string): Promise<unknown>;
   /** Restores into the folder `target`, which does not exist yet. */
@@ -113,7 +113,8 @@ export const benchExtraction = (): Promise<void> =>
       for (const peer of all) await peer.prepare(folder, tree);
       const targets = await freshTargets(folder);
       const seconds = new Map<string, Seconds[]>();
-      // The first round is not counted, because V8 compiles Drydock's code in it. A worker needs that only once.
+      // The first round is not counted, because V8 compiles Drydock's code in it. A worker also compiles the code only
+      // once.
       for (let round = 0; round <= rounds; round += 1) {
         for (const peer of all) {
           const taken = await restoreOnce(peer, { folder, tree }, targets);

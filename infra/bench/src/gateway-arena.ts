@@ -21,8 +21,8 @@ function token(): string {
 type CollectorRole = 'collector' | 'slow-collector' | 'hanging-collector';
 
 /**
- * Returns functions that start the processes to compare. All processes share one trivial upstream and one stub of keys.
- * `stop` ends them all.
+ * Returns functions that start the processes to compare. All gateways and proxies share one trivial upstream, and all
+ * gateways share one stub of keys. `stop` ends all processes.
  */
 export async function startArena() {
   const started: Child[] = [];

@@ -3,8 +3,8 @@ import { compare, rowOf, startArena } from './gateway-arena';
 import { printRows } from './report';
 
 /**
- * Compares the gateway with proxies before the same trivial upstream. The gateway authenticates, limits and signs each
- * request; the proxies only pass it on.
+ * Compares the gateway with proxies in front of the same trivial upstream. The gateway authenticates, limits and signs
+ * each request; the proxies only pass it on.
  */
 export async function benchGateway(): Promise<void> {
   const rounds = 3;

@@ -5,7 +5,10 @@ import { startBenchStack } from './stack';
 
 const waitSeconds = 180;
 const measuredSeconds = 60;
-/** The most memory, and the most percent of a core, that all processes together may use while no request arrives. */
+/**
+ * The most megabytes of memory, and the most processor time in percent of one core, that all processes together may use
+ * while no request arrives.
+ */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
 
 interface Member {
@@ -36,7 +39,8 @@ function readMember(pid: number): Member | null {
     read(`/proc/${pid}/cmdline`),
   ];
   if (stat === null || rollup === null || command === null) return null;
-  // The second field is the program's name in brackets, which may contain spaces. So the fields after it are counted.
+  // The second field is the program's name in brackets, which may contain spaces. So the fields are counted from the
+  // closing bracket.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     pid,

@@ -185,7 +185,8 @@ function rowsOf(measured: Measured, size: string): Row[] {
 export const benchOffsite = (): Promise<void> =>
   withWorkspace('offsite', async (folder) => {
     if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
-    // The data folder is on a new file system where possible. Soon after a mass delete ext4 creates files more slowly.
+    // The data folder is on a new file system where possible, because ext4 creates files more slowly soon after a mass
+    // delete.
     const targets = await freshTargets(folder);
     fs.chmodSync(folder, 0o711);
     const home = await targets.fresh();

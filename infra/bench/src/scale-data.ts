@@ -24,8 +24,8 @@ const series = (name: string, length: number): string => `generate_series(1, ${l
 /**
  * The statements that fill the database of hosting. Each site has backups of the last ten days, and a backup is kept
  * for eight days. So about a fifth of the backups has expired, and most of these are removed. The backups of one hour
- * must expire now, and those of another hour must be removed now. The backups of half a day have expired but are still
- * locked. One site in 36 is due for a backup now.
+ * are due to expire, and those of another hour are due to be removed. The backups of half a day have expired but are
+ * still locked. One site in 36 is due for a backup now.
  */
 const hostingScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   [

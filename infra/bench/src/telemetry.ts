@@ -7,8 +7,8 @@ import { printRows, type Row, say } from './report';
 import { startBenchStack } from './stack';
 
 /**
- * The number of pairs of gateways that are compared: one with telemetry, and one without. Each pair is started anew and
- * gets `rounds` rounds of load.
+ * The number of pairs of gateways for each kind of collector: one gateway with telemetry, and one without. Each pair is
+ * started anew and gets `rounds` rounds of load.
  */
 const pairs = 2;
 const rounds = 10;
@@ -16,7 +16,10 @@ const roundSeconds = 2;
 const off = 'without telemetry';
 /** The seconds of a first load, which is not counted, because V8 compiles hot code for several seconds. */
 const warmUpSeconds = 8;
-/** The number of pairs of whole Drydocks that are compared in the same way, in `stackRounds` rounds each. */
+/**
+ * The number of pairs of whole Drydocks: one with telemetry, and one without. The two get load by turns, in
+ * `stackRounds` rounds.
+ */
 const stackPairs = 4;
 const stackRounds = 30;
 /** A whole Drydock needs a longer first load: it answers fewer requests in a second, so V8 compiles its code later. */
@@ -52,7 +55,10 @@ export async function benchTelemetry(): Promise<void> {
   }
 }
 
-/** Puts load on two whole Drydocks by turns. Resolves with the results of each, in the order of the rounds. */
+/**
+ * Puts load on the two whole Drydocks of each pair by turns. Resolves with the results by name, in the order of the
+ * rounds.
+ */
 async function compareStacks(name: string, endpoint: string): Promise<Map<string, LoadResult[]>> {
   const results = new Map<string, LoadResult[]>([
     [name, []],
@@ -97,8 +103,8 @@ function loadKeys({ demo, processes }: TestStack, seconds: number): Promise<Load
 }
 
 /**
- * Puts load on two gateways at the same time. If they took turns, changes of the machine's speed would hide the effect
- * of telemetry. Resolves with the results of each, in the order of the rounds.
+ * Puts load on the two gateways of each pair at the same time. If they took turns, changes of the machine's speed would
+ * hide the effect of telemetry. Resolves with the results by name, in the order of the rounds.
  */
 async function compareAtOnce(
   name: string,

@@ -122,7 +122,7 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
         await server.stop();
         await timeCommand({ bin: 'cp', args: ['-a', before, after] });
         fs.renameSync(path.join(after, `mariadb-${from}`), path.join(after, `mariadb-${to}`));
-        // The time includes the upgrade program, because clients must not use the server before it has ended.
+        // The time includes the upgrade program, because clients must not use the server before that program has ended.
         const upgraded = await startMysql({ engine: newer, folder: after, bufferPoolBytes });
         await runUpgradeProgram(newer, upgraded, path.join(folder, 'tools'));
         server = upgraded;

@@ -25,10 +25,10 @@ export interface Targets {
 }
 
 /**
- * Gives each run a new ext4 file system on a loop device. Soon after a mass delete ext4 creates files several times
- * more slowly. The blocks of the image are allocated beforehand, so that a sync does not include the growth of the
- * image. Direct I/O keeps the image out of the page cache, so that a sync does not write every page twice. Rejects if
- * this process may not mount.
+ * Gives each run a new ext4 file system on a loop device, because ext4 creates files several times more slowly soon
+ * after a mass delete. The blocks of the image are allocated beforehand, so that a sync does not include the growth of
+ * the image. Direct I/O keeps the image out of the page cache, so that a sync does not write every page twice. Rejects
+ * if this process may not mount.
  */
 async function loopTargets(folder: string): Promise<Targets> {
   const image = path.join(folder, 'fresh.img');

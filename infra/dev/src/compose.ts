@@ -93,7 +93,10 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/** Returns a variable `NAME_FILE` for each secret. Our programs and the image of Postgres read the secret there. */
+/**
+ * Returns a variable `NAME_FILE` with a file's path for each secret. Our programs and the image of Postgres read the
+ * secret from that file.
+ */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
@@ -300,7 +303,7 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  // A process drains for DRAIN_SECONDS (5 s by default) and then has 25 s for work in progress.
+  // The gateway and the APIs first drain, for 5 s by default. Then every program has 25 s for work in progress.
   program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {

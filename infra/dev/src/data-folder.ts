@@ -15,7 +15,10 @@ import {
 import { z } from 'zod';
 import type { SecretPlace } from './place';
 
-/** Replaces a file in one step, so that a reader never finds half a file. Only this user can read the file. */
+/**
+ * Replaces a file in one step, so that a reader never finds half a file. Only the user of this process can read the
+ * file.
+ */
 function writeFileAtomically(file: string, content: string): void {
   const unfinished = `${file}.${process.pid}`;
   fs.writeFileSync(unfinished, content, { mode: 0o600 });
@@ -76,8 +79,8 @@ type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive
 /**
  * Opens the master key in the data folder. The first start creates the key with mode 0600. While the key is rotated,
  * `master.key` has two keys, separated by a comma. The secrets of emulators must survive a rotation, as those of real
- * providers do. So they are derived from `emulators-master.key` if that file exists. It has the key from before the
- * rotation.
+ * providers do. So they are derived from `emulators-master.key`, which has the key from before the rotation, if that
+ * file exists.
  */
 export function openMasterKey(dataDir: string): Secrets {
   const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];
@@ -206,7 +209,10 @@ export async function openPortBook(dataDir: string, say: (line: string) => void)
   };
 }
 
-/** Listens on the first port of a block: on `wanted` if that port is free, otherwise on that of a random block. */
+/**
+ * Listens on the first port of a block: on `wanted` if that port is free, otherwise on the first port of a random
+ * block.
+ */
 async function holdBlock(wanted: number | undefined): Promise<{ port: number; close(): Promise<void> }> {
   for (let port = wanted; ; port = undefined) {
     port ??= firstPort + blockSize * randomInt((endPort - firstPort) / blockSize);

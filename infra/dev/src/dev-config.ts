@@ -94,8 +94,8 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
     redisUrl: values.REDIS_URL,
     commonEnvironment: {
       NODE_ENV: environment['NODE_ENV'] ?? 'development',
-      // Each process would print the AWS SDK's warning that its versions of 2027 need a newer Node. The SDK's version
-      // is pinned, so the warning is useless.
+      // Each process would print the AWS SDK's warning that the SDK's versions of 2027 need a newer Node. The SDK's
+      // version is pinned, so the warning is useless.
       AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
       ...Object.fromEntries(common),
     },

@@ -12,7 +12,7 @@ const devEnvironmentSchema = z.object({
   down: z.string().nullable().default(null),
 });
 
-/** The facts about a service without a gateway that `npm run dev:call` needs. */
+/** The facts that `npm run dev:call` needs about a service that runs without a gateway. */
 export interface DevEnvironment {
   /** The process that started the service and its databases. The service ends with this process. */
   owner: ProcessProof;

@@ -111,7 +111,7 @@ test('values.schema.json takes the examples, and refuses what is misspelt, of a 
   expect(wrong.map((given) => refusalsOf({ outside, ...given }).length)).toEqual(wrong.map(() => 1));
 });
 
-// .ci/fetch-helm installs both helm and the types.
+// .ci/fetch-helm installs both helm and the types of Kubernetes.
 const tools = process.env['DRYDOCK_HELM'] ?? '/var/cache/drydock-helm';
 const helm = path.join(tools, 'helm');
 const itWith =

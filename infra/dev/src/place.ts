@@ -100,14 +100,14 @@ export const keysUrl = (place: Place): Variables => ({ KEYS_URL: urlOf(place, 'k
 
 /**
  * Returns the variable with the seconds in which a stopping API still answers while another process takes over. `npm
- * start` runs only one process of each API, so it does not wait.
+ * start` runs only one process of each API, so its APIs get no such variable.
  */
 export const drainTime = (place: Place, variable = 'DRAIN_SECONDS'): Variables =>
   place.isEmbedded ? {} : { DRAIN_SECONDS: place.setting(variable, '5') };
 
 /**
- * Returns the variable with the receivers of webhooks that may have a private address. Developers set it to try out
- * webhooks. Without it, webhooks go only to public addresses.
+ * Returns the variable with the receivers of webhooks that may have a private address. Developers set this variable to
+ * try out webhooks. Without it, webhooks go only to public addresses.
  */
 export const webhookReceivers = (place: Place): Variables => {
   const allowed = place.setting('DRYDOCK_WEBHOOK_ALLOW');

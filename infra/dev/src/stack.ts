@@ -46,7 +46,10 @@ interface StackOptions {
   onSpawned?: () => void;
 }
 
-/** A backup locks all tables of a site at once. 400 locks for each of the server's 200 connections allow 80,000. */
+/**
+ * The setting `max_locks_per_transaction` of `sites-postgres`. A backup locks all tables of a site at once. 400 for
+ * each of the server's 200 connections allow 80,000 locks.
+ */
 const sitesLocks = '400';
 
 /**
@@ -284,7 +287,10 @@ function writeTargets(file: string, first: number, programs: readonly ProcessPla
   writeJsonAtomically(file, targets);
 }
 
-/** The limit is for slow machines. If everything starts at once on two cores, a process is ready after 2 to 3 s. */
+/**
+ * How long a process may take until it is ready, in milliseconds. The limit is for slow machines: if everything starts
+ * at once on two cores, a process is ready after 2 to 3 s.
+ */
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;
 

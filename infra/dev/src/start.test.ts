@@ -117,8 +117,8 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {
     const before = stack.processes();
-    // On the second queue only hosting and its worker are killed, because the backend makes a difference only to the
-    // processes that use the queue.
+    // On the second queue only hosting and its worker are killed, as examples of the processes that use the queue. The
+    // backend makes no difference to other processes.
     const victims = queueBackend === firstBackend ? Object.keys(before) : ['hosting', 'hosting-worker'];
     for (const name of victims) {
       await stack.killAndWait(name);

@@ -19,7 +19,7 @@ export interface TypeWatchOptions {
   onCompiled?: () => void;
 }
 
-/** The pause before a compilation. An editor writes a file in several steps. */
+/** The pause before a compilation, in milliseconds, because an editor may write a file in several steps. */
 const quietMs = 100;
 const stopTimeoutMs = 5_000;
 
@@ -61,8 +61,8 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
     compiler.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-    // `close` comes when all output was read and the compiler's child processes have ended, which may write files until
-    // then.
+    // The event `close` comes when all output was read and the compiler's child processes have ended. The child
+    // processes may write files until they end.
     const [code]: (number | null)[] = await once(compiler.process, 'close');
     if (stopping.signal.aborted) return;
     if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);

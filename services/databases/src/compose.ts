@@ -12,7 +12,7 @@ import { routes } from './routes';
 import { keepEndingForgottenMoves } from './upgrades/forgotten-moves';
 import { workflows } from './workflows';
 
-/** The service's name. The queue has the same name, and tokens name the service by it. */
+/** The name of the service in tokens, and the name of its queue. */
 const serviceName = 'databases';
 
 /**

@@ -79,6 +79,6 @@ export const readServerConfig = (environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** Commands of staff need only the URL of the database, because they work on it directly. */
+/** Commands of staff need only the URL of the service's own database, because they change workflows there directly. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('databases'), environment);

@@ -15,7 +15,10 @@ import { until } from '@drydock/testing/wait';
 import { type DatabasesWorld, openWorld } from '../test/databases-world';
 import { askMysql, codeOfMysql, fetchedEngines, type MysqlAddress } from '../test/mysql-client';
 
-/** Versions that an upgrade must refuse. */
+/**
+ * Versions to which an upgrade is refused: one of the other flavour, an older one, and one that is not in the
+ * catalogue.
+ */
 const refused = {
   mariadb: { ofTheOther: '9.7', older: '10.5', unknown: '12.3' },
   mysql: { ofTheOther: '11.8', older: '8.0', unknown: '10.0' },
@@ -77,7 +80,8 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     const backup = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
     await askMysql(address, "insert into notes (text) values ('two')", 'create view texts as select text from notes');
     const path = `/v1/databases/${id}/backups/${backup.id}/restore`;
-    // The trial of an earlier preflight locks the database while it runs, so the test repeats the call.
+    // A preflight begins a trial, which locks the database while it runs. So the test repeats the preflight until the
+    // trial has ended.
     const preflight = await until(async () => {
       const said = (await world.api.call('POST', `${path}/preflight`, { body: {} })).json as Preflight;
       return said.refusal?.code !== 'operation_in_progress' && said;

@@ -1,5 +1,5 @@
 /**
- * This suite is long, because a preflight waits for a worker that does not exist.
+ * This suite takes long, because a preflight waits for a worker that does not exist.
  *
  * @tier long
  */

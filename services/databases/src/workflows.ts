@@ -12,7 +12,6 @@ import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.wo
 import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workflow';
 import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
 
-/** Every workflow of this service. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createDatabaseWorkflow,
   deleteDatabaseWorkflow,

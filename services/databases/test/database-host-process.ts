@@ -14,7 +14,7 @@ export interface DatabaseHostProcess {
   url: string;
   readerSecret: string;
   secret: string;
-  /** The changes that the agent was asked for, from its ledger. */
+  /** The changes that the agent was asked for, accepted or refused, from its ledger. */
   ledger(): LedgerEntry[];
   /** Kills the agent with SIGKILL and starts it again on its folder. */
   restart(): Promise<void>;

@@ -5,8 +5,8 @@ import type { Connection, RowDataPacket } from 'mysql2/promise';
 import { type MysqlAddress, type SqlRow, withMysqlClient } from './mysql-client';
 
 /**
- * Runs the text of an SQL file with MariaDB's own client, as a customer does, because only that client knows DELIMITER.
- * Rejects with the client's message.
+ * Runs the text of an SQL file with MariaDB's command-line client, as a customer does. DELIMITER is a command of that
+ * client, which no server knows. Rejects with the client's message.
  */
 export async function pipeSql({ host, port, user, password, database }: MysqlAddress, sql: string): Promise<void> {
   const [program = '', ...first] = listFetched().find(({ flavour }) => flavour === 'mariadb')?.programs.client ?? [];
@@ -47,7 +47,7 @@ const quotedBytes = (_: string, hex: string): string =>
 
 /**
  * Removes differences between the spellings of one statement in different versions. From 10.6 on the server writes
- * `utf8mb3` for `utf8`, from 10.11 on each collation, and from 11.8 on the bytes of binary defaults.
+ * `utf8mb3` for `utf8`. From 10.11 on it writes every collation, and from 11.8 on it writes binary defaults in hex.
  */
 const written = (statement: string): string =>
   statement

@@ -17,8 +17,8 @@ export interface Answer {
 export type Api = (path: string, call?: Call) => Promise<Answer>;
 
 /**
- * The most attempts of a call. Every call of a seed can be repeated. It may be refused for a while, because the machine
- * is busy during the start, polling has used up the rate limit, or a nightly backup locks the site.
+ * The most attempts of a call. Every call of a seed can be repeated. A call may be refused for a while, because the
+ * machine is busy during the start, polling has used up the rate limit, or a nightly backup locks the site.
  */
 const triesMax = 30;
 /** Tells whether the same call can succeed later. */

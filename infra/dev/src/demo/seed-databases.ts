@@ -21,7 +21,7 @@ interface DemoDatabase {
   url: string;
 }
 
-/** The content of a database. An interrupted seeding runs these statements again, so a repetition changes nothing. */
+/** The content of a database. The statements change nothing when an interrupted seeding runs them again. */
 const content = `
   CREATE TABLE IF NOT EXISTS berths (id int PRIMARY KEY, name text NOT NULL, metres numeric NOT NULL);
   CREATE TABLE IF NOT EXISTS visits (id bigserial PRIMARY KEY, berth_id int NOT NULL REFERENCES berths, ship text NOT NULL, since timestamptz NOT NULL);

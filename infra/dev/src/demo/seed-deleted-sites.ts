@@ -69,8 +69,8 @@ async function seedState(world: World, state: State): Promise<string> {
   if (state === 'restorable' || state === 'no_backup' || (await isThere())) return record.id;
   if (state === 'abuse_hold') await hostingCommand('hold', record.id);
   if (state === 'purged') {
-    // An interrupted seeding may have begun the same purge, which ends just now. The command then refuses, although the
-    // site is purged.
+    // An interrupted seeding may have begun the same purge. If that purge ends before the command runs, the command
+    // refuses, although the site is purged.
     await hostingCommand('purge', record.id).catch(async (error: unknown) => {
       if ((await isThere()) === null) throw error;
     });

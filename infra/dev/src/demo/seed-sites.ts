@@ -41,7 +41,10 @@ async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
 
 type DescribeSite = (siteId: string) => Promise<SitePlace>;
 
-/** Creates a site, or finds it by its idempotency key, and writes its content. Writing it again changes nothing. */
+/**
+ * Creates a site, or finds it by its idempotency key, and writes its content. A repeated call writes the same content
+ * again.
+ */
 export async function putUpSite(
   api: Api,
   site: DemoSite,

@@ -20,7 +20,7 @@ export interface Bootstrapped {
 
 export interface SeedContext {
   demo: PartialDemo;
-  /** Adds fields to demo.json and saves them at once. */
+  /** Adds fields to the demo and saves them at once, in demo.partial.json. */
   keep(more: PartialDemo): void;
   /** Returns a client of the public API with this key. @throws if the key does not exist yet */
   api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;
@@ -32,7 +32,10 @@ export interface SeedContext {
   /** Runs hosting's command for deleted sites, because the API can neither hold nor purge a deleted site. */
   hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
-  /** Creates a root organisation and its first key with a command of keys. Only this call shows the key's token. */
+  /**
+   * Creates a root organisation and its first key with a command of keys. If the organisation exists, mints another
+   * first key. Only this call shows the token of the key.
+   */
   bootstrap(name: string): Promise<Bootstrapped>;
 }
 

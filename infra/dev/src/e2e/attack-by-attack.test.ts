@@ -1,5 +1,5 @@
 /**
- * Runs every attack by itself, which takes more than an hour.
+ * Runs attacks one by one, which takes more than an hour.
  *
  * @tier chaos
  * @processes
@@ -15,8 +15,8 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Only `npm run chaos` runs these attacks. Suites of the packages test a part of each attack in every run. The titles
- * name the rows of docs/security.md, which lists the versions that an attack harms. To repeat an attack on an older
+ * Only `npm run chaos` runs these attacks. The titles name the rows of docs/security.md, which says where an attack
+ * succeeded on an older version, and which other suites test a part of the attack. To repeat an attack on an older
  * version, copy this file into the same folder of that version.
  */
 const run = isChaos ? test : test.skip;

@@ -34,7 +34,8 @@ const streamsAtOnce = 200;
 /** More sessions than the role of a site may have. */
 const sessionsOfASite = 60;
 /**
- * The pause after which the attacker repeats an attack. It ignores Retry-After. Pages are requested without a pause.
+ * The pause after which the attacker repeats an attack, in milliseconds. The attacker ignores Retry-After, and requests
+ * pages without a pause.
  */
 const againMs = 1_000;
 

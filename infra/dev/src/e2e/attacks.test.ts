@@ -16,8 +16,9 @@ import { startStack } from './one-stack';
 import { put, Tenant, type TenantSite } from './tenant';
 
 /*
- * A customer makes these attacks with its API keys, its sites and its databases. docs/security.md says at which version
- * an attack succeeded. To repeat the attacks on an older version, copy this folder over that version's folder.
+ * A customer makes these attacks with its API keys, its sites and its databases. docs/security.md says where each
+ * attack succeeded on an older version. To repeat the attacks on an older version, copy this folder over that version's
+ * folder.
  */
 jest.setTimeout(900_000);
 

@@ -1,5 +1,5 @@
 /**
- * Uses a whole stack as callers do: by the client, by generated clients, by `drydock` and by webhooks. In `npm run
+ * Uses a whole stack as callers do: by @drydock/client, by generated clients, by `drydock` and by webhooks. In `npm run
  * test:all` whole-stack.test.ts runs this suite.
  *
  * @tier chaos

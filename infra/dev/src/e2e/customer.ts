@@ -4,7 +4,10 @@ import { type WorkflowView, workflowSchema } from '@drydock/contracts/platform/w
 import { assertContract, endpointAt } from '@drydock/service/testing/assert-contract';
 import { InvariantViolated, until } from '@drydock/testing/wait';
 
-/** Makes a call without an answer undefined. A broken contract is an error. */
+/**
+ * Returns undefined for the error of a call without an answer. Rethrows the error of an answer that breaks the
+ * contract.
+ */
 function unanswered(error: unknown): undefined {
   if (error instanceof InvariantViolated) throw error;
 }
@@ -52,13 +55,13 @@ export class Customer {
         body: answer.body,
       });
     } catch (error) {
-      // No wait can mend a broken contract.
+      // `until` rejects at once with this error, because no wait can mend a broken contract.
       throw new InvariantViolated(error instanceof Error ? error.message : String(error), { cause: error });
     }
     return answer;
   }
 
-  /** Calls, and repeats the call while it gets no answer or a 503, because a process is being restarted. */
+  /** Calls, and repeats the call while it gets no answer or a 503, as it does while a process is restarted. */
   async insist(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return until(
       async () => {
@@ -69,7 +72,10 @@ export class Customer {
     );
   }
 
-  /** Starts a workflow and resolves with its final state. Throws the answer if it names no workflow. */
+  /**
+   * Starts a workflow and resolves with its final state. Throws an error with the answer if the answer names no
+   * workflow.
+   */
   async carryOut(method: string, path: string, body?: unknown): Promise<WorkflowView> {
     const answer = await this.insist(method, path, body);
     const location = answer.headers.get('location');

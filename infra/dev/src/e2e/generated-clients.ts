@@ -83,8 +83,8 @@ void main();
 } as const;
 
 /**
- * Generates a client, compiles it together with the generator's program, and runs that against `env.DRYDOCK_URL`.
- * Resolves with the statuses of the ten answers, separated by commas.
+ * Generates a client, compiles it together with the generator's `program`, and runs the program against
+ * `env.DRYDOCK_URL`. Resolves with the statuses of the ten answers, separated by commas.
  */
 export async function callGenerated(
   generator: keyof typeof generators,
@@ -105,7 +105,7 @@ export async function callGenerated(
     const { stdout } = await run(process.execPath, [path.join(folder, 'out/program.js')], { cwd: folder, env });
     return stdout.trim();
   } catch (error) {
-    // The compiler prints its errors on stdout.
+    // The compiler prints its errors on stdout, so the new error shows the stdout of the failed command.
     throw new Error(`${generator}: ${Reflect.get(Object(error), 'stdout') ?? ''}`, { cause: error });
   } finally {
     fs.rmSync(folder, { recursive: true });

@@ -1,5 +1,5 @@
-// Attacks of one organisation on resources that tenants share: ports, places for connections, lock tables, transaction
-// ids, memory, and the event loop of the site agent.
+// Attacks of one organisation on resources that tenants share: ports, connections, lock tables, transaction ids,
+// memory, and the event loop of the site agent.
 import net from 'node:net';
 import tls from 'node:tls';
 import { writeStartup } from '@drydock/agent/host';
@@ -20,8 +20,8 @@ export const greedySetupSchema = z.object({
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
 /**
- * The address from which the attacks on another organisation's database connect. The places for connections are also
- * divided among addresses.
+ * The address from which the attacks on another organisation's database connect. The owner of that database connects
+ * from another address, because the database agent divides its connections among client addresses.
  */
 const from = '127.0.0.9';
 const visitors = 300;

@@ -15,7 +15,9 @@ jest.setTimeout(900_000);
  * p99, so chance decides the p99. Within three minutes about fifteen calls are slower.
  */
 const measuredMs = isChaos ? 180_000 : 20_000;
-/** The limit of a measurement that does not reach ten rounds. An older version may never answer. */
+/**
+ * The time limit of a measurement that does not reach ten rounds, in milliseconds. An older version may never answer.
+ */
 const giveUpMs = 400_000;
 
 let stack: TestStack;

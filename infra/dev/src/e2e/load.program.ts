@@ -51,7 +51,7 @@ const count = (counts: Record<string, number>, what: string): void => {
 
 const pause = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal: ending.signal }).catch(() => undefined);
 
-/** Polls until this process ends, because clients can still open connections after `end`. */
+/** Polls the readiness of a gateway until this process ends, because clients can still open connections after `end`. */
 async function watchReadiness(url: string): Promise<never> {
   for (;;) {
     const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined);

@@ -1,7 +1,7 @@
 /**
- * Ten thousand clients, each with one connection, call and pause. Nineteen of twenty belong to one organisation. `npm
- * run chaos:load` runs the suite alone. The times of calls are printed with the load of the machine. They are not
- * checked, because they depend on the machine.
+ * Ten thousand clients call the API and pause after each answer. Each client keeps one connection. Nineteen of twenty
+ * belong to one organisation. `npm run chaos:load` runs the suite alone. The times of calls are printed with the load
+ * of the machine. They are not checked, because they depend on the machine.
  *
  * @tier chaos
  * @processes

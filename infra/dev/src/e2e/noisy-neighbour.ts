@@ -46,7 +46,7 @@ export interface Attacker {
 
 /**
  * Creates sites with hostile pages and databases. The attacker requests the pages of `sitesOfAnAttack` sites. It also
- * restores as many other sites, whose checks sleep for an hour, and uses up the sessions of their databases.
+ * restores as many other sites, whose CHECK constraints sleep for an hour, and uses up the sessions of their databases.
  */
 export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfAnAttack: number): Promise<Attacker> {
   const sites = await Promise.all(

@@ -64,7 +64,10 @@ export const listBlocks = (): Block[] =>
 const otherFence = /^```(?!sh\n)(\S*)\n([\s\S]*?)^```$/gm;
 const aCommand = /^(?:\$ |(?:npm|npx|node|curl|git|drydock|docker|kubectl|helm) \S)/m;
 
-/** Returns the first command of each block of a page whose language is not `sh`. No test runs such a block. */
+/**
+ * Looks at the blocks of a page whose language is not `sh`, and returns the first command in each. No test runs these
+ * commands.
+ */
 export function hiddenCommands(page: string): string[] {
   const text = fs.readFileSync(path.join(repoRoot, page), 'utf8').replace(/^```sh\n[\s\S]*?^```$/gm, '');
   return [...text.matchAll(otherFence)].flatMap(([, , block = '']) => {

@@ -1,6 +1,5 @@
 /**
- * Starts the whole of Drydock with the program of `npm start`. It is the only suite of a whole stack in `npm test`; the
- * others run in `npm run test:all`.
+ * Starts the whole of Drydock with the program of `npm start`. It is the only suite of a whole stack in `npm test`.
  *
  * @processes
  * @root

@@ -1,6 +1,6 @@
 /**
- * Kills a process during or just before a call of each of the ten operations, on a whole stack. The trace must go on to
- * the end.
+ * Kills a process during or just before a call of each of the ten operations, on a whole stack. The trace must still
+ * contain the spans up to the end of the operation.
  *
  * @tier long
  * @processes

@@ -7,7 +7,9 @@ interface Line {
 }
 
 const clientKind = 3;
-/** The gateway's call that checks a key. The answer is kept for a second, so not every trace has this call. */
+/**
+ * The gateway's call that checks a key. The gateway keeps the answer for a second, so not every trace has this call.
+ */
 const verifyName = 'POST /internal/verify';
 
 const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
@@ -26,7 +28,7 @@ export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   return withoutIdleJobs(merged(lines)).map(({ depth, text }) => `${'  '.repeat(depth)}${text}`);
 }
 
-/** Leaves out the spans of the dead process, spans whose parent was not received, and all spans below either. */
+/** Leaves out the spans of the dead process and spans whose parent was not received, with all spans below them. */
 function alive(rows: readonly Row[], deadPid: string): Row[] {
   let deadDepth = Number.POSITIVE_INFINITY;
   return rows.filter((row) => {

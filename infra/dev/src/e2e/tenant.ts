@@ -158,7 +158,10 @@ export class Tenant {
     return z.looseObject({ token: z.string() }).parse(JSON.parse(text)).token;
   }
 
-  /** Takes a backup and waits for its end. `acceptedMs` is the time until the 202. */
+  /**
+   * Takes a backup and waits for its end. `acceptedMs` is the time until the 202, and `completedMs` the time until the
+   * end.
+   */
   async takeBackup(siteId: string): Promise<{ id: string; acceptedMs: number; completedMs: number }> {
     const startedMs = performance.now();
     const accepted = await this.must('POST', `/v1/sites/${siteId}/backups`, {});
@@ -186,7 +189,7 @@ export class Tenant {
   }
 }
 
-/** Runs one or several statements in one message, as psql does, in a session of its own. */
+/** Runs one or several statements in one message, as `psql -c` does, in a session of its own. */
 export async function sql(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);

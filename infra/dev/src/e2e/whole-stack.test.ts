@@ -16,5 +16,6 @@ else {
   for (const suite of suites) describe(`on the stack of all: ${suite}`, () => void require(`./${suite}.test`));
   afterAll(stopSharing);
 }
-// Each suite sets the limit for this whole file. The last setting must fit the longest suite.
+// Each suite sets the time limit of all tests in this file, and the last setting counts. It must fit the longest test
+// of all suites.
 jest.setTimeout(900_000);

@@ -7,7 +7,9 @@ const spansMax = 50_000;
 /** A span, and the depth at which a waterfall shows it. */
 export interface Row extends Span {
   depth: number;
-  /** True if the parent span was not received: it has not ended yet, or its process died before that. */
+  /**
+   * True if the parent span was not received: it has not ended yet, or its process died before it sent the parent span.
+   */
   isOrphan: boolean;
 }
 

@@ -41,8 +41,8 @@ export interface NewBackup {
 }
 
 /**
- * Inserts a queued backup with the next sequence number of its database. A second call with the same id only uses up a
- * sequence number.
+ * Inserts a queued backup with the next sequence number of its database. A second call with the same id inserts nothing
+ * and only uses up a sequence number.
  */
 export async function insertBackup(tx: Tx, backup: NewBackup): Promise<void> {
   const sequence = await nextBackupSequence(tx, backup.databaseId);
@@ -54,11 +54,11 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
   return row === null ? null : toBackup(row);
 }
 
-/** Counts the backups of the database that can be restored. */
+/** Counts the completed backups of the database. Only these can be restored. */
 export const countCompleted = (tx: Reader, databaseId: string): Promise<number> =>
   tx.databaseBackup.count({ where: { databaseId, status: 'completed' } });
 
-/** Finds a backup of any of the owner's databases that were not deleted. */
+/** Finds a backup of any database of the owner, except deleted databases. */
 export async function findBackupOf(
   tx: Reader,
   { orgId, mode }: Owner,

@@ -6,7 +6,7 @@ import { z } from 'zod';
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
-  /** The unpacked size; null for backups that earlier versions of Drydock took. */
+  /** The unpacked size in bytes; null for backups that earlier versions of Drydock took. */
   rawBytes: number | null;
   manifestMac: string;
   checksumSha256: string;

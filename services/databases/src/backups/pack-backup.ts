@@ -20,8 +20,8 @@ type Step = StepContext<unknown, unknown>;
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /**
- * Packs the serving instance of the database into a new folder. If `replacedBy` is set to the id of a restore, packs
- * the instance that this restore has replaced. The archive counts as a backup only after its verification.
+ * Packs the serving instance of the database into a new folder. If `replacedBy` names a restore, packs the instance
+ * that this restore has replaced instead. The archive counts as a backup only after its verification.
  */
 export async function packBackup(
   { database, provider, backupStorage }: WorkContext,
@@ -44,8 +44,8 @@ export async function packBackup(
 
 /**
  * Finds the newest complete archive of a backup in the storage; null if there is none. Drydock's own database has no
- * record of this archive if it was restored to an earlier moment. The archive key authenticates the manifest. The
- * caller still has to verify the content.
+ * record of the archive if that database was restored to a moment before it recorded the archive. The archive key
+ * authenticates the manifest. The caller still has to verify the content.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -137,8 +137,8 @@ export async function completeBackup(
 }
 
 /**
- * Records that the whole backup was loaded into this major. The database's `restoreVerifiedAt` changes only if a row
- * was read back too.
+ * Records that the whole backup was loaded into an instance of `major`. The database's `restoreVerifiedAt` changes only
+ * if a row was also read back (`isProven`).
  */
 export async function recordLoad(
   tx: Tx,

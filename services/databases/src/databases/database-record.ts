@@ -20,7 +20,10 @@ interface AboutDatabase {
   params: { databaseId: string };
 }
 
-/** The caller's database. Throws 404 if it does not exist or belongs to somebody else. */
+/**
+ * Reads the caller's database. Throws 404 if it does not exist, was deleted, or belongs to another organisation or
+ * mode.
+ */
 export async function readDatabase(
   context: Pick<HandlerContext, 'database'>,
   { caller, params }: AboutDatabase,
@@ -94,9 +97,7 @@ export const listDatabases = ({ pager, database }: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof listDatabasesEndpoint>;
 
-/**
- * Changes the label and metadata. The row is locked, so that of two simultaneous changes neither overwrites the other.
- */
+/** Changes the label and metadata. The row is locked, so that simultaneous changes do not overwrite each other. */
 export const updateDatabase = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

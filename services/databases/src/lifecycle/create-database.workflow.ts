@@ -59,9 +59,9 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /**
- * A database becomes `available` only when its creation has ended. Until then the creation locks it, so that the
- * customer's next change would be refused with `operation_in_progress`. A database that could not be created becomes
- * `failed` and can be deleted.
+ * A database becomes `available` only when its creation has ended. Until then the creation locks the database, and a
+ * backup or an upgrade, for example, is refused with `operation_in_progress`. A database that could not be created
+ * becomes `failed` and can be deleted.
  */
 export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),

@@ -15,7 +15,7 @@ import { databasePath, databaseResourceKey, onDatabase } from '../databases/data
 import { holdDatabase, readDatabase, viewDatabase } from '../databases/database-record';
 import { deleteDatabaseWorkflow } from './delete-database.workflow';
 
-/** The preflight of a deletion applies the rule of the deletion and changes nothing. */
+/** The preflight of a deletion answers with the refusal that the deletion would get, and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -29,9 +29,9 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
 };
 
 /**
- * The refusal for each error code of a job. The codes of archive errors are missing, because `errorOfJob` has replaced
- * them. A job with a code that is known nowhere is repeated, because the cause may be temporary, such as a lost
- * connection.
+ * The refusal for each error code of a job. The codes of archive errors are missing, because `errorOfJob` turns a
+ * problem with such a code into an ArchiveError first. A job that fails with any other code is repeated, because the
+ * cause may be temporary, such as a lost connection.
  */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,
@@ -99,8 +99,8 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /**
- * The problem codes of refusals that are not about an archive. Except for `unknown_database`, a refusal that has
- * neither a code here nor a reason is thrown unchanged.
+ * The problem codes of the refusals for which `reasonOf` has no reason. A refusal without code and reason is thrown
+ * unchanged, except for `unknown_database`, which `failureOf` handles first.
  */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',

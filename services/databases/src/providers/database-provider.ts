@@ -14,8 +14,7 @@ export interface DatabaseRef {
 }
 
 /**
- * The size that the customer has chosen. The provider derives memory, connections and the limit of disk space from it,
- * and allots far less memory than the size states.
+ * The size that the customer has chosen. The provider derives memory, connections and the limit of disk space from it.
  */
 export interface InstanceSize {
   vcpu: number;
@@ -47,7 +46,7 @@ export interface HostedDatabase {
   caCertificate: string;
   databaseName: string;
   username: string;
-  /** The major of the serving instance, which is the only one that takes writes. */
+  /** The major of the serving instance, which is the only instance that takes writes. */
   major: Major;
   /** Whether the serving instance answers queries now. */
   isUp: boolean;
@@ -97,7 +96,10 @@ export interface UpgradePlan {
 export interface ArchiveToWrite {
   sink: ArchiveSink;
   archiveId: string;
-  /** The sequence number of the archive. A stored archive has a greater number than earlier ones of its database. */
+  /**
+   * The sequence number of the archive. A stored archive has a greater number than all earlier archives of its
+   * database.
+   */
   sequence: number;
   createdAt: Date;
 }
@@ -181,7 +183,7 @@ export interface Comparison {
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
-  /** The tables, sequences and large objects that differ or could not be compared, for the log and for staff. */
+  /** The tables, sequences and large objects that differ or could not be compared. */
   names: readonly string[];
   /**
    * Objects whose derived data the new version computes differently. `isEmpty` marks a materialized view that the new
@@ -219,20 +221,20 @@ export interface DatabaseReader {
  *
  * An upgrade calls `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**,
  * `compare`, `finish`, and later `retireOld`. One pointer on disk decides which instance serves, and `cutover` moves
- * this pointer. Until then `abandon` undoes everything. `describe().upgrade.phase` says whether the pointer has
- * moved. After a kill at any moment either the old or the new instance serves, and the two never accept writes at the
- * same time.
+ * this pointer. Before `cutover` has moved the pointer, `abandon` undoes everything. `describe().upgrade.phase` says
+ * whether the pointer has moved. After a kill at any moment either the old or the new instance serves, and the two
+ * never accept writes at the same time.
  */
 export interface DatabaseProvider extends DatabaseReader {
-  /** Makes an instance with a database that the user owns. Resolves with the database and its address. */
+  /** Makes an instance with a database that `spec.username` owns. Resolves with the database and its address. */
   create(database: DatabaseRef, spec: InstanceSpec, call: FencedCall): Promise<HostedDatabase>;
   /** Removes the instances, data and address of a database, even during an upgrade. A missing database is no error. */
   destroy(database: DatabaseRef, call: FencedCall): Promise<void>;
 
   /**
    * Packs the database as of one moment into an archive. By default it reads the serving instance, where reads and
-   * writes continue. If `replacedBy` is set to the id of a restore, it reads the instance that this restore has
-   * replaced, which is possible between `cutover` and `finish`.
+   * writes continue. If `replacedBy` names a restore, it reads the instance that this restore has replaced, which is
+   * possible between `cutover` and `finish`.
    */
   pack(
     database: DatabaseRef,
@@ -275,8 +277,8 @@ export interface DatabaseProvider extends DatabaseReader {
 
   /**
    * Makes an empty instance of the new major beside the serving instance. The first call of an upgrade repeats the
-   * prechecks before that. Rejects with DatabaseProviderError `precheck_failed` if a finding is an ERROR or the logical
-   * path is no longer possible, or with `moved` if another upgrade or restore is under way.
+   * prechecks before it makes the instance. Rejects with DatabaseProviderError `precheck_failed` if a finding is an
+   * ERROR or the logical path is no longer possible, or with `moved` if another upgrade or restore is under way.
    */
   createTarget(database: DatabaseRef, upgrade: Upgrade, call: FencedCall): Promise<void>;
   /**
@@ -346,7 +348,8 @@ export type DatabaseRefusal =
   | 'major_not_installed';
 
 /**
- * A refusal with a name. All refusals are permanent, except `unavailable` and `stale_fence`. `message` is for the log.
+ * The error with which the provider refuses a call. All refusals are permanent, except `unavailable` and `stale_fence`.
+ * `message` is for the log.
  */
 export class DatabaseProviderError extends Error {
   readonly refusal: DatabaseRefusal;

@@ -1,6 +1,6 @@
 /**
- * Tests those guarantees of a database provider that depend on the engine. The tests run with every installed version
- * of MariaDB and MySQL.
+ * Tests those guarantees of a database provider that depend on the engine. The tests run with every fetched version of
+ * MariaDB and MySQL.
  *
  * @tier long
  * @processes

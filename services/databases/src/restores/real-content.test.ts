@@ -68,8 +68,8 @@ const incomparable = ({ url }: Made): Promise<string[]> =>
   });
 
 /**
- * Selects the `tsvector` columns that a program writes. The program has stemmed the words, and the server may stem
- * differently.
+ * Selects the `tsvector` columns that are not generated. An upgrade keeps their words as the old version has stemmed
+ * them, and the new version may stem differently.
  */
 const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE a.atttypid = 'tsvector'::regtype AND a.attgenerated = '' AND c.relkind = 'r' AND c.oid >= 16384

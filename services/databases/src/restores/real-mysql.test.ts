@@ -105,7 +105,7 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
       const refused = await preflightOf(world, upgrade, { engine_version: versions[1] });
       const errors = refused.findings.filter(({ level }) => level === 'ERROR').map(({ code }) => code);
       expect(errors).toEqual(others.length > 0 ? ['engine_not_transactional'] : []);
-      // This change follows the finding's advice.
+      // The finding `engine_not_transactional` advises this change.
       await askMysql(
         address,
         'SELECT 1',

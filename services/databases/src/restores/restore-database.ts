@@ -27,12 +27,15 @@ interface RestoreFacts {
   backup: DatabaseBackup | null;
   /** The free bytes on the database's machine; null if the agent does not answer. */
   freeBytes: number | null;
-  /** The finding about a trial load that recorded no proof. Null if the trial recorded one or was not needed. */
+  /**
+   * The finding that tells why the trial load recorded no proof. Null if it recorded a proof, or if no trial was
+   * needed.
+   */
   trial: Finding | null;
   now: Date;
 }
 
-/** The age in seconds from which a backup gets a warning. */
+/** The age in seconds above which a backup gets a warning. */
 const oldAfterSeconds = 7 * 86_400;
 
 function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']): Preflight {
@@ -121,9 +124,9 @@ function proofFindings(backup: DatabaseBackup | null, version: string): Finding[
 }
 
 /**
- * The preflight of a restore applies the rule of the restore and leaves the database unchanged. A backup without a
- * sufficient proof is loaded on trial into an instance beside the database. If the agent does not answer, the preflight
- * reports this as a finding and does not fail.
+ * The preflight of a restore applies the rule of the restore and leaves the database unchanged. The schema of a backup
+ * without a sufficient proof is loaded on trial into an instance beside the database. If the agent does not answer, the
+ * preflight reports this as a finding and does not fail.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -145,8 +148,8 @@ export const preflightRestore = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightDatabaseBackupRestore>;
 
 /**
- * Loads the backup on trial if it can be restored and its recorded proof does not suffice. Resolves with a finding if
- * the trial recorded no proof, otherwise with null.
+ * Loads the schema of the backup on trial, if the backup can be restored and its recorded proof does not suffice.
+ * Resolves with a finding if the trial recorded no proof, otherwise with null.
  */
 async function tryIfNeeded(
   context: HandlerContext,

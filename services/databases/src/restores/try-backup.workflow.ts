@@ -71,8 +71,8 @@ interface Asking {
 }
 
 /**
- * Loads the backup on trial, or waits for a trial that already runs. Resolves with null once the backup has a proof,
- * otherwise with a finding that tells why it has none.
+ * Loads the schema of the backup on trial, or waits for a trial on the database that already runs. Resolves with null
+ * once the backup has a proof, otherwise with a finding that tells why it has none.
  */
 export async function tryBackup(
   context: HandlerContext,

@@ -19,7 +19,8 @@ const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
 /**
  * Ends the upgrades and restores that the agent has begun and that Drydock has no record of. It looks for them when the
- * worker starts, because Drydock's own database may just have been restored to an earlier moment, and then every hour.
+ * worker starts, because Drydock's own database may just have been restored to an earlier moment. Then it looks every
+ * hour, and ten seconds after a failed look.
  */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();

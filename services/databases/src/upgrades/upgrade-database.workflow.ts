@@ -209,7 +209,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const findings = findingsOfComparison(compared);
       if (outcome === 'undecided') {
         step.log.warn({ names, differed }, 'what was written since the cutover could not be compared');
-        // A difference that an earlier comparison found still counts, even if the snapshot was lost since.
+        // A difference that an earlier comparison found still counts, even if the snapshot to compare with was lost
+        // later.
         if (differed.length > 0)
           throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
       }
