@@ -19,9 +19,9 @@ export interface Copied {
 }
 
 /**
- * Yields the rows of a table as COPY data. COPY refuses a view. So if a view has replaced the table, none of its
- * functions runs. `onEnd` is called only after the last row. If the consumer stops early, the session is ended, because
- * the COPY would otherwise go on.
+ * Yields the rows of a table as COPY data. COPY refuses a view, so no function runs of a view that has replaced the
+ * table. `onEnd` is called only after the last row. If the consumer stops early, the session is ended, because the COPY
+ * would otherwise go on.
  */
 export async function* copyOut(
   client: pg.Client,
@@ -46,7 +46,8 @@ export async function* copyOut(
   } finally {
     if (isLeft) client.connection.stream.destroy(new Error(`the rows of ${qualify(table)} were not read to their end`));
   }
-  // Postgres may report the number of rows after the last row. The answer to another query comes after that report.
+  // The stream may end before Postgres' report of the number of rows arrives. The answer to an empty query arrives
+  // after that report.
   if (stream.rowCount === 0) await client.query('');
   onEnd({ rows: stream.rowCount, bytes });
 }

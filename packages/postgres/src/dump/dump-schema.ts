@@ -10,7 +10,7 @@ const failureSchema = z.object({
   refusal: z.object({ sqlState: z.string(), message: z.string() }),
 });
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
-/** The time for each table in ms. A catalogue of 50,000 tables takes 41 s on an idle machine. */
+/** The time in ms that each table adds to pg_dump's limit. 50,000 tables take 41 s on an idle machine. */
 const perTableMs = 20;
 /**
  * The most tables with which the two runs of pg_dump are concurrent. Each run needs some kB of memory for each table.
@@ -53,7 +53,7 @@ export interface SchemaRequest {
 
 /**
  * Returns a conninfo string. A URL would not do, because the library that runs pg_dump (see pg-dump.worker.ts) adds `-U
- * postgres`, which only the string's fields override.
+ * postgres`, which only the fields of a conninfo string override.
  */
 function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
@@ -138,13 +138,16 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
   }
 }
 
-/** Has a cause without a code, so that `dumpDatabase` does not try again at once and take as long each time. */
+/** The cause has no SQLSTATE, so `dumpDatabase` does not try again. Each attempt would take as long. */
 const timedOut = (limitMs: number): TransferError => {
   const cause = new Error(`the schema was not read in ${Math.round(limitMs / 1_000)} seconds`);
   return new TransferError('dump_failed', cause.message, { cause });
 };
 
-/** Returns pg_dump's error with Postgres' message and SQLSTATE. For a permanent error it also finds the object. */
+/**
+ * Returns pg_dump's error with Postgres' message and SQLSTATE. If the error is permanent, also names the object whose
+ * definition failed.
+ */
 async function nameFailure(
   { url, signal }: SchemaRequest,
   { error, code, refusal }: z.infer<typeof failureSchema>,

@@ -372,7 +372,7 @@ class Load {
  */
 export const loadDatabase = (request: LoadRequest): Promise<LoadResult> => withLoad(request, (load) => load.run());
 
-/** Loads only the schema, into an empty database of its own. Refused statements become findings. */
+/** Loads only the schema into an empty database. Refused statements become findings. */
 export const tryDump = (request: Omit<LoadRequest, 'isTrial'>): Promise<TrialResult> =>
   withLoad({ ...request, isTrial: true }, (load) => load.tryOut());
 

@@ -20,7 +20,7 @@ export interface TransferErrorOptions extends ErrorOptions {
   isPermanent?: boolean;
 }
 
-/** Codes of errors that every further attempt would have too. For another code, the error of Postgres decides. */
+/** Codes of errors that every further attempt would have too. For another code, the SQLSTATE of the cause decides. */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'meta_command',
   'statement_refused',
@@ -102,7 +102,7 @@ function isTooLargeForSession(error: unknown): boolean {
 export class TransferError extends Error {
   readonly code: TransferErrorCode;
   readonly object: string | null;
-  /** Postgres' message, or ours without one. Postgres' detail is left out, because it contains values. */
+  /** The cause's message, or `message` without a cause. Postgres' detail is left out, because it contains values. */
   readonly reason: string;
   /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;

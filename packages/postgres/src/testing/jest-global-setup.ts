@@ -45,7 +45,7 @@ export default async function startSharedCluster(): Promise<void> {
 }
 
 /**
- * Builds the programs that run outside jest, because `npx jest` may run in a clone without a build. After a build it
+ * Builds the programs that run outside jest, because `npx jest` may run in a clone without a build. After a build, tsc
  * has nothing to do.
  */
 function buildWhatRunsOutsideJest(): void {

@@ -66,7 +66,8 @@ function ignoreFailedRefresh({ sql, error }: FailedStatement): void {
 }
 
 async function copyLogical(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
-  // The identities come first, because Postgres refuses to change a published row that has no replica identity.
+  // The identities come first, because Postgres refuses UPDATE and DELETE in a published table that has no replica
+  // identity.
   await widenIdentities(stage);
   await publish(stage);
   await subscribe(stage);
