@@ -19,9 +19,9 @@ export interface Copied {
 }
 
 /**
- * Yields the rows of a table as COPY data. COPY refuses a view, so no function runs of a view that has replaced the
- * table. `onEnd` is called only after the last row. If the consumer stops early, the session is ended, because the COPY
- * would otherwise go on.
+ * Yields the rows of a table as COPY data. COPY refuses views. So if a view has replaced the table, none of the view's
+ * functions runs. `onEnd` is called only after the last row. If the consumer stops early, the session is ended, because
+ * the COPY would otherwise go on.
  */
 export async function* copyOut(
   client: pg.Client,
@@ -55,7 +55,7 @@ export async function* copyOut(
 export interface CopyInOptions {
   /**
    * The qualified name of a partitioned table, into which the rows go so that Postgres finds each row's partition.
-   * Without it, the rows go into the table itself.
+   * Without `root`, the rows go into the table itself.
    */
   root?: string | undefined;
   onBytes: (bytes: number) => void;

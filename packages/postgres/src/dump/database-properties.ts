@@ -12,8 +12,8 @@ const grantSchema = z.strictObject({
 });
 
 /**
- * Properties that pg_dump, as it is called here, does not write: those of the database, and the owners, comments and
- * grants of large objects.
+ * Properties that pg_dump does not write with the arguments of dump-schema.ts: those of the database, and the owners,
+ * comments and grants of large objects.
  */
 export const propertiesSchema = z.strictObject({
   owner: role,

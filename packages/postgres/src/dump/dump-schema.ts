@@ -27,7 +27,7 @@ const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
 export interface SchemaRequest {
   url: string;
   section: 'pre-data' | 'post-data';
-  /** The number of tables. It is needed if there may be many, because each table extends pg_dump's time limit. */
+  /** The number of tables, each of which extends pg_dump's time limit. Default: 0, for a database with few tables. */
   tables?: number;
   /** A snapshot whose transaction stays open until the dump ends. */
   snapshotId?: string;
@@ -99,7 +99,8 @@ export const dumpSchema = (request: SchemaRequest): Promise<string> =>
   forEitherServer((isBefore17) => runPgDump(request, isBefore17));
 
 /**
- * Returns both sections of the schema like {@link dumpSchema}. The runs are concurrent unless there are many tables.
+ * Returns both sections of the schema as {@link dumpSchema} writes them. The two runs of pg_dump are concurrent up to
+ * 1,000 tables.
  */
 export async function dumpBothSections(
   request: Omit<SchemaRequest, 'section'> & { tables: number },
@@ -184,7 +185,10 @@ function firstMessage(worker: Worker, signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** The catalogue of each kind of object, and the function with which pg_dump reads a definition. */
+/**
+ * For each kind of object: its catalogue, a query of the objects' oids, and the SQL with which pg_dump reads a
+ * definition.
+ */
 const definitions: readonly (readonly [catalogue: string, oids: string, definition: string])[] = [
   ['pg_class', "select oid from pg_catalog.pg_class where relkind in ('v', 'm')", 'pg_catalog.pg_get_viewdef($1::oid)'],
   [

@@ -119,8 +119,9 @@ export class OwnerRoles {
   }
 
   /**
-   * Tells whether a grant is left out, because it is on a SECURITY DEFINER function or a view of a missing role. Such
-   * an object now runs with the rights of the database's owner. The finding of the missing role names it.
+   * Tells whether a grant must be left out. That is a grant on a SECURITY DEFINER function or a view of a missing role,
+   * because such an object now runs with the rights of the database's owner. The finding of the missing role names the
+   * object.
    */
   isKeptBack(outline: string): boolean {
     const [, kind = '', object = ''] = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline) ?? [];

@@ -203,8 +203,8 @@ export function rolesOf(text: string): string[] {
 }
 
 /**
- * Replaces the dumped database's owner by the target's. Returns null if the statement only concerns missing roles,
- * because such a grant or policy has no effect.
+ * Replaces the owner of the dumped database in a statement by the target's owner. Returns null if the statement only
+ * concerns missing roles, because such a grant or policy has no effect.
  */
 export function withRolesOf(
   text: string,

@@ -47,7 +47,7 @@ const valueSettings = {
   quote_all_identifiers: 'off',
 };
 
-/** Settings that a hostile owner could change for the database or its roles. */
+/** Further settings that are fixed, because a hostile owner could change them for the database or its roles. */
 const ownSettings = {
   local_preload_libraries: '',
   search_path: '',

@@ -7,7 +7,10 @@ import { readRows, UpgradeError } from './session';
 const name = pg.escapeIdentifier;
 const pollMs = 2;
 const limitMs = 10_000;
-/** The longest wait for the lock. A session that holds it longer is ended before the next attempt. */
+/**
+ * The longest wait for the lock of {@link closeDatabase}. A session that holds it longer is ended before the next
+ * attempt.
+ */
 const lockMs = 200;
 
 /** Selects the roles with CONNECT, except the platform's. Null stands for PUBLIC. */

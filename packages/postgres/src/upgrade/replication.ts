@@ -45,7 +45,7 @@ export async function ensurePublisherSchema(stage: Stage): Promise<void> {
 
 /**
  * Publishes every table with logged rows by name, because only a superuser may use FOR ALL TABLES. DDL is refused
- * meanwhile, so no table is missed.
+ * during an upgrade, so no table is missed.
  */
 export async function publish(stage: Stage): Promise<void> {
   const { publication, schema } = stage.own;
@@ -201,7 +201,7 @@ export async function dropSlots(stage: Stage): Promise<void> {
   }
 }
 
-/** Reverses {@link publish} and the change of identities. The move's roles on the old server must exist. */
+/** Reverses {@link publish} and `widenIdentities`. The move's roles on the old server must exist. */
 export async function unpublish(stage: Stage): Promise<void> {
   await dropSlots(stage);
   const { publication, schema } = stage.own;

@@ -101,8 +101,8 @@ const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relati
 const namedSchema = z.object({ name: z.string() });
 
 /**
- * Returns the first part of a condition for expressions that may have another value in a newer major, because its
- * tables for text search and Unicode normalization differ. {@link callsSql} returns the second part.
+ * Returns the first part of a condition for expressions that may have another value in a newer major, because that
+ * major has other tables for text search and Unicode normalization. {@link callsSql} returns the second part.
  */
 const changingSql = (expression: string): string =>
   `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|` +
