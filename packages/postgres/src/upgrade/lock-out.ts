@@ -36,7 +36,6 @@ const leftSql = `select count(*) as left from (
     (select from pg_catalog.pg_stat_activity a where a.pid = l.pid)) x`;
 const leftSchema = z.object({ left: z.coerce.number() });
 
-/** The SQLSTATE for a lock that was not granted in time. */
 const lockTimeoutCode = '55P03';
 
 /**

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** The limits are never reached, so that no result depends on time. */
+/** Limits that are too high to be reached, so that no result depends on time. */
 const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 
 /** Values of each type, as text. */

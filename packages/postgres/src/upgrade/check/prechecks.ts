@@ -146,7 +146,6 @@ export interface PrecheckRequest {
   url: string;
   databaseName: string;
   toMajor: number;
-  /** The extensions of the new major. */
   extensionsOfTarget: readonly string[];
   freeBytes: number;
   signal?: AbortSignal | undefined;

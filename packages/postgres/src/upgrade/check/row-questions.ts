@@ -39,7 +39,6 @@ const columnSchema = sourceSchema.extend({
 const indexSchema = sourceSchema.extend({
   kind: z.literal('index'),
   index: z.string(),
-  /** The constraint of the index, or null. */
   constraint_name: z.string().nullable(),
   is_unique: z.boolean(),
   are_nulls_equal: z.boolean(),
