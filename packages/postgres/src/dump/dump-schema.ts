@@ -91,9 +91,9 @@ function argumentsOf(request: SchemaRequest): string[] {
 }
 
 /**
- * Writes a schema as SQL with pg_dump 18, which runs as WebAssembly in its own thread. The server may be of major 9.2
- * or newer, without TLS. Throws TransferError `dump_failed`, also after the time limit, or `message_too_large`, or the
- * signal's reason.
+ * Writes a schema as SQL with pg_dump 18, which runs as WebAssembly in its own thread. The server must be of major 14
+ * or newer, in a minor version since August 2024. The connection does not use TLS. Throws TransferError `dump_failed`,
+ * also after the time limit, or `message_too_large`, or the signal's reason.
  */
 export const dumpSchema = (request: SchemaRequest): Promise<string> =>
   forEitherServer((isBefore17) => runPgDump(request, isBefore17));

@@ -179,7 +179,7 @@ export function sessionStartupOptions(
 }
 
 /**
- * Calls `open`, which connects to a server of any major. From 17 on, an owner can set `transaction_timeout`, so the
+ * Calls `open`, which connects to a server of unknown major. From 17 on, an owner can set `transaction_timeout`, so the
  * startup packet resets it. If an older server refuses that setting, `open` is called again with `isBefore17`.
  */
 export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<T>): Promise<T> {
