@@ -33,7 +33,7 @@ export type ServerPowerState = z.infer<typeof powerStateSchema>;
 
 /**
  * The payment for a machine (decisions.md 3): in advance by a subscription, or for each started hour. In the sandbox
- * nothing is paid, and `status` is none.
+ * nothing is paid, and `status` is `none`.
  */
 export const computeServerBillingSchema = z
   .strictObject({

@@ -7,7 +7,7 @@ import { computeServerSchema, serverId } from './compute-servers';
 
 /**
  * A snapshot of a server. `id` is the provider's. It is empty only in the answer to a call that takes a snapshot, if
- * the provider has not given it a number yet.
+ * the provider has not given the snapshot an id yet.
  */
 export const serverSnapshotSchema = z
   .strictObject({

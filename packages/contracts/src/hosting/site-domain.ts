@@ -4,8 +4,8 @@ import { timestampSchema, uuidSchema } from '../platform/values';
 import { siteId } from './sites';
 
 /**
- * The domain of a site. One of the `proofs` is enough. The values of the proofs belong to the organisation and this
- * domain, and do not change.
+ * The domain of a site. One of the `proofs` is enough to prove the domain. The values of the proofs belong to the
+ * organisation and this domain, and do not change.
  */
 export const siteDomainSchema = z
   .strictObject({

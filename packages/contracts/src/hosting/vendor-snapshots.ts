@@ -47,7 +47,7 @@ export const vendorSnapshotSurfaceSchema = z
   .meta({ id: 'VendorSnapshotSurface' });
 export type VendorSnapshotSurface = z.infer<typeof vendorSnapshotSurfaceSchema>;
 
-/** The id of a timeline; '' stands for the website. No known platform allows a longer name. */
+/** The id of a timeline; '' stands for the website. No known platform has ids of more than 255 characters. */
 const itemIdSchema = z.string().max(255);
 const path = '/v1/sites/{siteId}/vendor-snapshots';
 const tags = ['Vendor snapshots'] as const;

@@ -6,8 +6,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type ServiceName = 'keys' | 'hosting' | 'compute' | 'agency' | 'databases';
 
 /**
- * A path parameter that names a record of the caller. `schema` is the form of the id. `notFound` is the 404 for every
- * other value, whether it is malformed, belongs to somebody else, or is gone.
+ * A path parameter that names a record of the caller. `schema` is the form of the id. `notFound` is the 404 for a value
+ * that is malformed, or names no record of the caller.
  */
 export interface OwnedParameter {
   schema: z.ZodType<string>;
@@ -107,7 +107,6 @@ type DerivedMember = 'quota' | 'idempotency' | 'undeclaredQuery';
 export const hasEntityTag = ({ method, response }: EndpointDefinition): boolean =>
   (method === 'GET' || method === 'PATCH') && response.status === 200 && response.contentType === undefined;
 
-/** The problem codes that this endpoint itself declares. */
 export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition): ProblemCode[] => [
   ...new Set<ProblemCode>([
     ...Object.values(params).map((parameter) => ('notFound' in parameter ? parameter.notFound : parameter.notNamed)),

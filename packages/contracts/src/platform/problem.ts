@@ -16,7 +16,10 @@ export interface ProblemDetails {
   cause?: unknown;
 }
 
-/** A refusal with a stable code. Any code below an endpoint may throw it; one place turns it into an HTTP answer. */
+/**
+ * A refusal with a stable code. Everything that an endpoint calls may throw it. packages/service turns it into an HTTP
+ * answer.
+ */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly details: ProblemDetails;

@@ -10,8 +10,8 @@ interface ProblemDefinition {
   /** The caller's next step. The page `/problems/{code}` shows it, and it is the default of `detail`. */
   advice: string;
   /**
-   * Whether the same request may succeed later. Such a refusal is not stored for an Idempotency-Key, so that a retry is
-   * carried out.
+   * Whether the same request may succeed later. A refusal with a transient code is not stored for an Idempotency-Key,
+   * so that a retry is carried out.
    */
   transient?: true;
 }

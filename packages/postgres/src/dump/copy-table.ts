@@ -19,7 +19,7 @@ export interface Copied {
 }
 
 /**
- * Yields the rows of a table as COPY data. COPY refuses a view. So if a view has replaced the table, none of its
+ * Yields the rows of a table as COPY data. COPY refuses views. So if a view has replaced the table, none of the view's
  * functions runs. `onEnd` is called only after the last row. If the consumer stops early, the session is ended, because
  * the COPY would otherwise go on.
  */
@@ -46,7 +46,8 @@ export async function* copyOut(
   } finally {
     if (isLeft) client.connection.stream.destroy(new Error(`the rows of ${qualify(table)} were not read to their end`));
   }
-  // Postgres may report the number of rows after the last row. The answer to another query comes after that report.
+  // The stream may end before Postgres' report of the number of rows arrives. The answer to an empty query arrives
+  // after that report.
   if (stream.rowCount === 0) await client.query('');
   onEnd({ rows: stream.rowCount, bytes });
 }
@@ -54,7 +55,7 @@ export async function* copyOut(
 export interface CopyInOptions {
   /**
    * The qualified name of a partitioned table, into which the rows go so that Postgres finds each row's partition.
-   * Without it, the rows go into the table itself.
+   * Without `root`, the rows go into the table itself.
    */
   root?: string | undefined;
   onBytes: (bytes: number) => void;

@@ -31,7 +31,7 @@ export async function runWithCustomersPath(client: pg.ClientBase, text: string, 
     await runStatement(client, text);
   } catch (error) {
     if (!isUndefined(error)) throw error;
-    // If the second run fails too, the first error is thrown. The second may only say that the path did not help.
+    // If the second run fails too, the error of the first run is thrown.
     await runAgain(client, text, searchPath).catch(() => Promise.reject(error));
   }
 }
@@ -40,7 +40,9 @@ export async function runWithCustomersPath(client: pg.ClientBase, text: string, 
 export const isUndefined = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
 
-/** Sets the path in the functions of the session's role. The returned function resets it in a session of that role. */
+/**
+ * Sets `searchPath` in the functions of the session's role. The returned function resets it in a session of that role.
+ */
 export async function lendCustomersPath(
   client: pg.ClientBase,
   searchPath: string,

@@ -12,8 +12,8 @@ const grantSchema = z.strictObject({
 });
 
 /**
- * Properties that pg_dump, as it is called here, does not write: those of the database, and the owners, comments and
- * grants of large objects.
+ * Properties that pg_dump does not write with the arguments of dump-schema.ts: those of the database, and the owners,
+ * comments and grants of large objects.
  */
 export const propertiesSchema = z.strictObject({
   owner: role,
@@ -28,7 +28,7 @@ export const propertiesSchema = z.strictObject({
   large_objects: z.array(
     z.strictObject({
       oid: z.int(),
-      /** The owner. It is absent for the database's owner, and in dumps without owners. */
+      /** Absent if the object belongs to the database's owner, and in dumps without owners. */
       owner: role.optional(),
       comment: z.string().nullable(),
       grants: z.array(grantSchema).nullable(),
@@ -76,7 +76,7 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 /**
  * Tells whether a setting can influence values that functions compute. The text search configuration can, and so can
  * custom settings and those of extensions, which have a point in their name. Such a setting must apply before the first
- * row. A setting such as `datestyle` does not count, because it would change how the dump's text is read.
+ * row is loaded. A setting such as `datestyle` does not count, because it would change how the dump's text is read.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 

@@ -53,7 +53,7 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
 
 /** The most attempts to find a moment in which nobody drops or alters the objects to be read. */
 const attemptsMax = 20;
-/** SQLSTATEs of a lock time-out and of a concurrently dropped object. After either, another attempt may succeed. */
+/** SQLSTATEs of a lock time-out and of the internal error for an object that is dropped while it is read. */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**

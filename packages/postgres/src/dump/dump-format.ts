@@ -76,7 +76,7 @@ export class SectionReader {
     if (next.done !== true) throw new TransferError('dump_malformed', `unexpected ${next.value.path}`);
   }
 
-  /** Lets the source clean up, and ignores its errors. */
+  /** Lets the source of the sections clean up, and ignores errors of the clean-up. */
   async close(): Promise<void> {
     await Promise.resolve(this.iterator.return?.()).catch(() => undefined);
   }
@@ -91,7 +91,7 @@ const tableSchema = z.strictObject({
   schema: identifier,
   name: identifier,
   columns: z.array(identifier).max(1600),
-  /** `text` if binary values would contain type numbers of the source server (see list-tables). */
+  /** `text` if binary values would contain oids of the source server (see list-tables.ts). */
   format: z.enum(['binary', 'text']),
 });
 
@@ -118,8 +118,8 @@ export const sequencesSchema = z.array(
 const sum = z.string().regex(/^-?\d{1,40}$/);
 
 /**
- * Sums of a table's hashes, to compare generated columns after a load, which computes them again. The sums of
- * partitions add up to the sum of their table.
+ * Sums of the hashes of a table's rows (see `hashComputed`). A load computes the generated columns again, and compares
+ * these sums. The sums of partitions add up to the sums of their table.
  */
 export const computedSchema = z.strictObject({
   written: sum,

@@ -10,7 +10,7 @@ const failureSchema = z.object({
   refusal: z.object({ sqlState: z.string(), message: z.string() }),
 });
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
-/** The time for each table in ms. A catalogue of 50,000 tables takes 41 s on an idle machine. */
+/** The time in ms that each table adds to pg_dump's limit. 50,000 tables take 41 s on an idle machine. */
 const perTableMs = 20;
 /**
  * The most tables with which the two runs of pg_dump are concurrent. Each run needs some kB of memory for each table.
@@ -27,7 +27,7 @@ const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
 export interface SchemaRequest {
   url: string;
   section: 'pre-data' | 'post-data';
-  /** The number of tables. It is needed if there may be many, because each table extends pg_dump's time limit. */
+  /** The number of tables, each of which extends pg_dump's time limit. Default: 0, for a database with few tables. */
   tables?: number;
   /** A snapshot whose transaction stays open until the dump ends. */
   snapshotId?: string;
@@ -53,7 +53,7 @@ export interface SchemaRequest {
 
 /**
  * Returns a conninfo string. A URL would not do, because the library that runs pg_dump (see pg-dump.worker.ts) adds `-U
- * postgres`, which only the string's fields override.
+ * postgres`, which only the fields of a conninfo string override.
  */
 function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
@@ -91,15 +91,16 @@ function argumentsOf(request: SchemaRequest): string[] {
 }
 
 /**
- * Writes a schema as SQL with pg_dump 18, which runs as WebAssembly in its own thread. The server may be of major 9.2
- * or newer, without TLS. Throws TransferError `dump_failed`, also after the time limit, or `message_too_large`, or the
- * signal's reason.
+ * Writes a schema as SQL with pg_dump 18, which runs as WebAssembly in its own thread. The server must be of major 14
+ * or newer, in a minor version since August 2024. The connection does not use TLS. Throws TransferError `dump_failed`,
+ * also after the time limit, or `message_too_large`, or the signal's reason.
  */
 export const dumpSchema = (request: SchemaRequest): Promise<string> =>
   forEitherServer((isBefore17) => runPgDump(request, isBefore17));
 
 /**
- * Returns both sections of the schema like {@link dumpSchema}. The runs are concurrent unless there are many tables.
+ * Returns both sections of the schema as {@link dumpSchema} writes them. The two runs of pg_dump are concurrent up to
+ * 1,000 tables.
  */
 export async function dumpBothSections(
   request: Omit<SchemaRequest, 'section'> & { tables: number },
@@ -138,13 +139,16 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
   }
 }
 
-/** Has a cause without a code, so that `dumpDatabase` does not try again at once and take as long each time. */
+/** The cause has no SQLSTATE, so `dumpDatabase` does not try again. Each attempt would take as long. */
 const timedOut = (limitMs: number): TransferError => {
   const cause = new Error(`the schema was not read in ${Math.round(limitMs / 1_000)} seconds`);
   return new TransferError('dump_failed', cause.message, { cause });
 };
 
-/** Returns pg_dump's error with Postgres' message and SQLSTATE. For a permanent error it also finds the object. */
+/**
+ * Returns pg_dump's error with Postgres' message and SQLSTATE. If the error is permanent, also names the object whose
+ * definition failed.
+ */
 async function nameFailure(
   { url, signal }: SchemaRequest,
   { error, code, refusal }: z.infer<typeof failureSchema>,
@@ -181,7 +185,10 @@ function firstMessage(worker: Worker, signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** The catalogue of each kind of object, and the function with which pg_dump reads a definition. */
+/**
+ * For each kind of object: its catalogue, a query of the objects' oids, and the SQL with which pg_dump reads a
+ * definition.
+ */
 const definitions: readonly (readonly [catalogue: string, oids: string, definition: string])[] = [
   ['pg_class', "select oid from pg_catalog.pg_class where relkind in ('v', 'm')", 'pg_catalog.pg_get_viewdef($1::oid)'],
   [

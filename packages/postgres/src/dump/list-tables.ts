@@ -11,9 +11,10 @@ const ownRelations = `
       and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * Each catalogue is read once and joined, because subqueries for 50,000 tables take hours. Binary COPY writes the type
- * numbers of array elements and composite fields, and reg* values are numbers as well. Numbers of the customer's own
- * types differ between databases. So a table is copied as text if a column contains such a type at any depth.
+ * Each catalogue is read once and joined, because a subquery for each of 50,000 tables takes hours. Binary COPY writes
+ * the oids of the types of array elements and composite fields, and a reg* value is itself an oid. Oids of the
+ * customer's objects differ between databases. So a table is copied as text if a column contains, at any depth, a
+ * composite, an array of a customer's type, or a reg* type. A type without binary functions is copied as text too.
  */
 const tablesSql = `
 with recursive tables as (select c.oid, n.nspname as schema, c.relname as name,
@@ -85,8 +86,8 @@ const hashRootSchema = z.object({
 
 /**
  * Returns, for each leaf below a hash partitioning, the topmost hash-partitioned table above it. Both names are
- * qualified. The hash of an enum's value depends on the value's number, which differs between databases. So a restored
- * row may belong to another partition, but always to a partition of that topmost table.
+ * qualified. The hash of an enum's value depends on the value's oid, which differs between databases. So a restored row
+ * may belong to another partition, but always to a partition of that topmost table.
  */
 export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
   const rows = z.array(hashRootSchema).parse((await client.query(hashRootsSql)).rows);
@@ -121,7 +122,8 @@ export async function lockTables(client: pg.ClientBase): Promise<void> {
     const some = tables.slice(from, from + tablesAtOnce);
     const names = some.map(qualify);
     await client.query(`lock table only ${names.join(', only ')} in access share mode`).catch((error: unknown) => {
-      // If the tables need less than half of the locks, other sessions hold the rest, and another attempt may succeed.
+      // If the tables need less than half of the server's locks, the other locks belong to other sessions, and another
+      // attempt may succeed.
       if (sqlStateOf(error) !== outOfMemory || tables.length < room / 2) throw error;
       throw tooManyTables(tables.length, room, error);
     });

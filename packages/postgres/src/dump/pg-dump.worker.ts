@@ -104,9 +104,9 @@ const input = inputSchema.parse(workerData);
 const refusal = { sqlState: '', message: '' };
 
 /**
- * If the tables are already locked, replaces pg_dump's queries that lock tables or remove the lock time-out by a query
- * without effect. Views still need the time-out, because a view's lock may wait for a client that waits for these
- * tables.
+ * Returns the request that the server gets. If the tables are already locked, a request that locks tables or sets the
+ * lock time-out becomes a query without effect. The time-out is kept for views, because the lock of a view may wait for
+ * a client that waits for the locked tables.
  */
 function withoutLocks(request: Buffer): Buffer {
   if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30)))
@@ -118,8 +118,8 @@ function withoutLocks(request: Buffer): Buffer {
 }
 
 /**
- * Passes a whole answer on at once, because pg_dump's wrapper copies all parts so far whenever a part arrives. In steps
- * of 64 kB, an answer of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
+ * Passes a whole answer on at once, because pglite-tools, which runs pg_dump, copies all parts so far whenever a part
+ * arrives. In steps of 64 kB, an answer of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
  */
 function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8Array) => void): void {
   socket.write(request);
@@ -138,8 +138,8 @@ function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8A
 }
 
 /**
- * Returns the three methods of PGlite, an embedded database, that pg_dump's wrapper calls. The last one passes
- * pg_dump's messages to a real server. The other two only give the wrapper the answers that it expects.
+ * Returns the three methods of PGlite, an embedded database, that `pgDump` calls. `execProtocolRawStream` passes
+ * pg_dump's messages to a real server. The other two only return the answers that `pgDump` expects.
  */
 function pretendPglite(socket: BlockingSocket): Pretended {
   const methods = {
@@ -148,8 +148,7 @@ function pretendPglite(socket: BlockingSocket): Pretended {
     execProtocolRawStream: (bytes: Uint8Array, options: { onRawData: (data: Uint8Array) => void }) =>
       exchange(socket, withoutLocks(Buffer.from(bytes)), options.onRawData),
   };
-  // The wrapper's parameter has the type of the whole class, but this pinned version of the wrapper calls only these
-  // methods.
+  // The parameter of `pgDump` has the type of the whole class, but the pinned version calls only these methods.
   return methods as unknown as Pretended;
 }
 

@@ -1,8 +1,8 @@
 import { TransferError } from '../session/transfer-error';
 
 /**
- * An SQL statement. `outline` is its text as the rules read it: comments and runs of spaces become one space, and each
- * string or body becomes `''`.
+ * An SQL statement. `outline` is its text as statement.rules.ts reads it: comments and runs of spaces become one space,
+ * and each string or dollar-quoted body becomes `''`.
  */
 export interface Statement {
   text: string;
@@ -14,8 +14,8 @@ const dollarTag = /^\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/;
 const routineStart = /^ ?CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) /i;
 
 /**
- * Returns the end of a string or quoted name. A doubled quote does not end the string. If backslashes escape, `\'` does
- * not end it either.
+ * Returns the end of a string or quoted name. A doubled quote does not end the string. With `hasEscapes`, `\'` does not
+ * end it either.
  */
 function endOfQuoted(sql: string, start: number, hasEscapes: boolean): number {
   const quote = sql[start];
@@ -100,7 +100,8 @@ class Splitter {
   }
 
   private takeDollar(): void {
-    // The slice keeps the match from reading the rest of the dump. The tags that pg_dump writes are far shorter.
+    // The slice keeps the match from reading the rest of the dump. The tags that pg_dump writes are far shorter than
+    // 260 characters.
     const tag = dollarTag.exec(this.sql.slice(this.at, this.at + 260))?.[0];
     if (tag === undefined) {
       this.takeSign('$');

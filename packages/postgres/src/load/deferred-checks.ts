@@ -59,7 +59,7 @@ export type DeferredCheck = z.infer<typeof checkSchema>;
 const placeOf = (check: DeferredCheck): string => `${name(check.schema)}.${name(check.owner)}`;
 const ownerOf = (check: DeferredCheck): string => `${check.is_domain ? 'domain' : 'table'} ${placeOf(check)}`;
 
-/** Returns the checks that are enforced and may refuse rows. */
+/** Returns the constraints of `checksSql` that Postgres enforces. */
 export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]> {
   const checks = z.array(checkSchema).parse((await client.query(checksSql)).rows);
   return checks.filter(({ definition }) => !definition.endsWith(' NOT ENFORCED'));

@@ -111,8 +111,8 @@ class Load {
 
   /**
    * Creates everything that precedes the rows, and returns the remaining statements: `late` has the privileges. If the
-   * load has `owners`, privileges are restored here, because owners need each other's rights. `late` then has only the
-   * changes of an owner's own rights and the privileges of the section post-data.
+   * load has `owners`, privileges are restored here, because an owner's objects may need rights on another owner's
+   * objects. `late` then has only the changes of an owner's own rights and the privileges of the section post-data.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
@@ -157,8 +157,8 @@ class Load {
       ...statements.flatMap(({ text }) => rolesOf(text)),
       ...(this.properties ? rolesOfProperties(this.properties) : []),
     ]);
-    // Without `owners`, every role that the dump names is made, if the caller can make roles. A trial needs that: the
-    // roles on its own server say nothing about those on the real target.
+    // Without `owners`, every role that the dump names is made, if the caller can make roles. A trial needs that,
+    // because its server does not have the roles of the real target.
     const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
     const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     if (missing.length > 0) await this.request.makeRoles?.(missing);
@@ -372,7 +372,7 @@ class Load {
  */
 export const loadDatabase = (request: LoadRequest): Promise<LoadResult> => withLoad(request, (load) => load.run());
 
-/** Loads only the schema, into an empty database of its own. Refused statements become findings. */
+/** Loads only the schema into an empty database. Refused statements become findings. */
 export const tryDump = (request: Omit<LoadRequest, 'isTrial'>): Promise<TrialResult> =>
   withLoad({ ...request, isTrial: true }, (load) => load.tryOut());
 

@@ -9,7 +9,7 @@ export interface LoadRequest {
   role?: string;
   sections: AsyncIterable<Section>;
   /**
-   * Creates these roles before any statement of the dump runs, because the login may not create roles. Without this
+   * Creates the named roles before any statement of the dump runs, because the login may not create roles. Without this
    * function, policies and grants are restored without the missing roles.
    */
   makeRoles?: (names: string[]) => Promise<void>;

@@ -11,14 +11,14 @@ import type { SqlStatement } from './statement-owners';
  * of that owner.
  */
 export interface LoadOwners {
-  /** Returns the dump's roles that exist and may own objects. These roles may create no roles until the load ends. */
+  /** Returns those of the named roles that exist and may own objects. They may create no roles until the load ends. */
   find(names: readonly string[]): Promise<string[]>;
   /** Returns the URL of a login that can act only as this owner. */
   urlOf(owner: string): Promise<string>;
   /** Gives an owner the rights of others while `work` runs. */
   lend(owner: string, others: readonly string[], work: () => Promise<void>): Promise<void>;
   /**
-   * Restores the memberships between roles. They are absent during the load, because a lent right is a membership, and
+   * Restores the memberships between roles. They are absent before this call, because a lent right is a membership, and
    * Postgres refuses cyclic memberships.
    */
   join(): Promise<void>;
@@ -33,7 +33,7 @@ interface Opened extends Login {
   session: Session;
 }
 
-/** The number of parallel connections. A third one gains nothing on two cores. */
+/** The number of lanes, which fill tables in parallel. A third lane gains nothing on two cores. */
 const lanes = 2;
 /**
  * The most sessions of other owners that a lane keeps. A database may have more owners than its server accepts
@@ -52,7 +52,7 @@ export class LoadSessions {
   private readonly opened = new Set<Opened>();
   private readonly first: Opened[] = [];
   private settings: DatabaseProperties['settings'] = [];
-  /** Sessions by lane and owner. The last used one is at the end. */
+  /** Sessions by lane and owner. The most recently used session is at the end. */
   private readonly others: Map<string, Opened>[] = [];
 
   constructor(own: Login, owners: LoadOwners | undefined, signal: AbortSignal | undefined) {

@@ -5,8 +5,8 @@ import type { LoadFinding } from './load-request';
 import { type OwnedStatement, rolesOf } from './statement-owners';
 
 /**
- * Tells whether a statement changes a right of the object's own owner. Rows, indexes and foreign keys may need that
- * right, so the statement runs after them.
+ * Tells whether a statement changes a right of the object's own owner. Loading rows and creating indexes and foreign
+ * keys may need that right, so the statement runs afterwards.
  */
 export const isOwnRight = ({ outline, text, owner }: OwnedStatement): boolean =>
   /^(?:GRANT|REVOKE) /i.test(outline) && rolesOf(text)[0] === owner;
@@ -119,8 +119,9 @@ export class OwnerRoles {
   }
 
   /**
-   * Tells whether a grant is left out. That is a grant on a SECURITY DEFINER function or a view of a missing role,
-   * whoever made the grant, because these run with the rights of their owner. The finding of that role names them.
+   * Tells whether a grant must be left out. That is a grant on a SECURITY DEFINER function or a view of a missing role,
+   * because such an object now runs with the rights of the database's owner. The finding of the missing role names the
+   * object.
    */
   isKeptBack(outline: string): boolean {
     const [, kind = '', object = ''] = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline) ?? [];

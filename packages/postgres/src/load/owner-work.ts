@@ -65,8 +65,8 @@ export class OwnerWork {
   }
 
   /**
-   * Runs a statement. If a name in it is undefined, runs it again with the customer's search path. The functions of
-   * other owners have that path meanwhile.
+   * Runs a statement with {@link runWithCustomersPath}. If a name is undefined even so, sets the customer's path in the
+   * functions of all other owners as well, runs the statement again, and resets these functions.
    */
   async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {
     const { others } = this.options.roles;

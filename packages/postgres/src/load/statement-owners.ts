@@ -7,7 +7,7 @@ import { checkStatement, describeStatement, publicOwnerOf } from './statement.ru
 
 const name = pg.escapeIdentifier;
 
-/** A statement of pg_dump with the role that runs it, or null if pg_dump names none. */
+/** A statement of pg_dump. `owner` is the role that runs it, or null if pg_dump names none. */
 export interface OwnedStatement extends Statement {
   owner: string | null;
 }
@@ -83,8 +83,8 @@ export const isRefusedByPostgres = (error: unknown): error is Error =>
   isDenied(error) && !('where' in error && error.where !== undefined);
 
 /**
- * Tells whether a statement's text alone shows that it runs no code of the customer. CREATE TABLE runs code if it
- * computes constants in columns or bounds.
+ * Tells whether a statement's text alone shows that it runs no code of the customer. CREATE TABLE may run code if it
+ * has a generated column or a partition bound, because Postgres computes constants in their expressions.
  */
 const neverRunsCode = (outline: string): boolean => {
   if (/^CREATE (?:UNLOGGED )?TABLE /i.test(outline)) return !/ GENERATED ALWAYS AS \(| PARTITION /i.test(outline);
@@ -203,8 +203,8 @@ export function rolesOf(text: string): string[] {
 }
 
 /**
- * Replaces the dumped database's owner by the target's. Returns null if the statement only concerns missing roles,
- * because such a grant or policy has no effect.
+ * Replaces the owner of the dumped database in a statement by the target's owner. Returns null if the statement only
+ * concerns missing roles, because such a grant or policy has no effect.
  */
 export function withRolesOf(
   text: string,

@@ -118,7 +118,7 @@ const named = new RegExp(
   'i',
 );
 
-/** Describes the object of a statement for people, such as `index "i" of table public.t`. */
+/** Describes the object of a statement for people, such as `index by_name of public.t`. */
 export function describeStatement(outline: string): string {
   const added = addition.exec(outline);
   if (added) return `constraint ${added[2]} of table ${added[1]}`;

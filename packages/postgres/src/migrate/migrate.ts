@@ -81,7 +81,8 @@ function writeMigration(migrationsDir: string, name: string, sql: string, at: Da
 }
 
 /**
- * Keys of advisory locks: one for a whole deployment, and one for a single script. The engine's own key is 72707369.
+ * Keys of advisory locks: one for a whole deployment, and one for a single script. They differ from the key of Prisma's
+ * engine, 72707369.
  */
 const deploymentLock = 1_685_221_231;
 const scriptLock = 1_685_221_232;
@@ -171,7 +172,10 @@ export async function findPendingSql(serviceDir: string, adminUrl: string): Prom
   return exitCode === 2 ? stdout : null;
 }
 
-/** Replaces `prisma migrate dev --create-only --name`. Returns the new folder, or null without a difference. */
+/**
+ * Replaces `prisma migrate dev --create-only --name`. Returns the new folder, or null if the migrations and the schema
+ * files agree.
+ */
 export async function createMigration(
   serviceDir: string,
   adminUrl: string,
@@ -252,12 +256,12 @@ const internalCharOid = 18;
 const textOid = 25;
 
 /**
- * The positions of a result's columns of type "char". The key is the array of its rows, which the adapter passes on
- * without the types.
+ * The positions of a result's columns of type "char". The key is the result's array of rows, because the adapter passes
+ * that array on without the types.
  */
 const charColumns = new WeakMap<object, number[]>();
 
-/** Makes the adapter treat "char" as text, and records those columns. */
+/** Reports columns of type "char" to the adapter as text, and records them in `charColumns`. */
 function reportCharAsText<T>(result: T): T {
   if (typeof result !== 'object' || result === null || !('fields' in result) || !Array.isArray(result.fields))
     return result;
@@ -268,7 +272,10 @@ function reportCharAsText<T>(result: T): T {
   return result;
 }
 
-/** Reports the recorded columns as characters, because the engine panics when it gets a "char" as text. */
+/**
+ * Reports the columns in `charColumns` to the engine as characters, because the engine panics when it gets a "char" as
+ * text.
+ */
 function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): Adapter {
   const queryRaw = adapter.queryRaw.bind(adapter);
   adapter.queryRaw = async (query) => {

@@ -77,7 +77,8 @@ export const postgresEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bi
 /**
  * Creates a data folder with the superuser `postgres` and this password (scram-sha-256). An interrupted creation leaves
  * only `<dataDir>.unfinished` and a password file beside it, which the next call removes. If this process is root,
- * initdb runs as nobody, because it requires an account with a name. The error of a full disk has the code ENOSPC.
+ * initdb runs as nobody, because it refuses root and requires an account with a name. The error of a full disk has the
+ * code ENOSPC.
  */
 export async function initCluster(initdb: string, dataDir: string, password: string): Promise<void> {
   const unfinished = `${dataDir}.unfinished`;

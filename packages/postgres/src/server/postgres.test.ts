@@ -168,7 +168,7 @@ test('says why it does not start', async () => {
 test('a new cluster that finds the disk full fails with the code of a full disk', async () => {
   asForUsers();
   const program = path.join(folder, 'initdb');
-  // A write to this device fails as one to a full disk does.
+  // A write to /dev/full fails like a write to a full disk.
   fs.writeFileSync(program, '#!/bin/sh\nexec cat /dev/zero >/dev/full\n', { mode: 0o755 });
   await expect(initCluster(program, path.join(folder, 'data'), 'secret')).rejects.toMatchObject({ code: 'ENOSPC' });
 });

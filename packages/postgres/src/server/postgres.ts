@@ -96,7 +96,7 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-/** The limit is much longer than a busy cluster's recovery after a kill -9, which takes seconds. */
+/** The time in which a new server must answer. A busy cluster's recovery after a kill -9 takes only seconds. */
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
 /** A server that cannot bind its port ends long before this time. */
@@ -261,8 +261,8 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     // client still gets the error.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
-    // The processes of a statement share files in the server's own folder. By default they would share memory of the
-    // machine, and a single statement could use up the memory of all servers.
+    // The processes of a parallel statement exchange rows in files of the server's own folder. By default they would
+    // use shared memory of the machine, and a single statement could use up the memory of all servers.
     ...(options.sessionBytes === undefined ? {} : { dynamic_shared_memory_type: 'mmap' }),
     ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1'
       ? { fsync: 'off', full_page_writes: 'off' }
@@ -299,8 +299,8 @@ async function clearLeftoverPostgres(dataDir: string): Promise<void> {
   }
   // Backends end shortly after their server. Their working directory identifies them.
   await waitUntilLeft(dataDir, graceMs);
-  // On systems other than Linux, Postgres itself needs this file to look for backends. So it is removed there only if
-  // its pid belongs to another program.
+  // On systems other than Linux, Postgres itself needs postmaster.pid to look for backends. So the file is removed
+  // there only if its pid belongs to another program.
   if (process.platform === 'linux' || proveProcess(readPidFile(dataDir) ?? 0) !== null) {
     fs.rmSync(path.join(dataDir, 'postmaster.pid'), { force: true });
   }

@@ -20,8 +20,8 @@ async function takePort(answer: readonly number[]): Promise<string> {
     socket.once('data', () => socket.write(Buffer.from(answer)));
     socket.on('data', (chunk: Buffer) => {
       received += chunk.toString('latin1');
-      // The client has sent a password or a statement. Its connection is closed, so that an unprotected client ends as
-      // well.
+      // After a password message (0x70) or a query (0x51), the connection is closed, so that an unprotected client ends
+      // too.
       if (chunk[0] === 0x70 || chunk[0] === 0x51) socket.end();
     });
   });

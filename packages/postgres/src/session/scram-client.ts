@@ -45,8 +45,8 @@ export class ScramClient extends pg.Client {
   }
 
   /**
-   * Ignores the message after the client has refused the server, because data in the same packet must not open a
-   * session.
+   * Ignores ReadyForQuery after the client has refused the server. The message may have come in the same packet as the
+   * refused one, and must not open the session.
    */
   protected _handleReadyForQuery(message: unknown): void {
     if (!this.isRefused) driver._handleReadyForQuery.call(this, message);

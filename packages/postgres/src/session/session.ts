@@ -47,7 +47,7 @@ const valueSettings = {
   quote_all_identifiers: 'off',
 };
 
-/** Settings that a hostile owner could change for the database or its roles. */
+/** Further settings that are fixed, because a hostile owner could change them for the database or its roles. */
 const ownSettings = {
   local_preload_libraries: '',
   search_path: '',
@@ -125,7 +125,7 @@ interface SessionLimits {
 const hourMs = 3_600_000;
 const defaultLimits: Record<SessionPurpose, SessionLimits> = {
   // The limits are long, because a COPY lasts as long as its reader takes, and a transaction keeps its snapshot while
-  // others use it.
+  // other sessions use it.
   read: { statementMs: 24 * hourMs, lockMs: 60_000, idleMs: 24 * hourMs },
   load: { statementMs: 24 * hourMs, lockMs: 60_000, idleMs: 24 * hourMs },
   admin: { statementMs: 60_000, lockMs: 20_000, idleMs: hourMs },
@@ -179,8 +179,8 @@ export function sessionStartupOptions(
 }
 
 /**
- * Opens a session for a new or an old server. From Postgres 17 on, an owner can limit whole transactions, so the
- * startup packet resets that limit. An older server refuses the setting, and `open` is called again without it.
+ * Calls `open`, which connects to a server of unknown major. From 17 on, an owner can set `transaction_timeout`, so the
+ * startup packet resets it. If an older server refuses that setting, `open` is called again with `isBefore17`.
  */
 export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<T>): Promise<T> {
   try {

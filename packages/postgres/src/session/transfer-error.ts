@@ -20,7 +20,7 @@ export interface TransferErrorOptions extends ErrorOptions {
   isPermanent?: boolean;
 }
 
-/** Codes of errors that every further attempt would have too. For another code, the error of Postgres decides. */
+/** Codes of errors that every further attempt would have too. For another code, the SQLSTATE of the cause decides. */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'meta_command',
   'statement_refused',
@@ -73,8 +73,8 @@ export const isDenied = (error: unknown): error is Error =>
 const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '42883', '3F000']);
 
 /**
- * Tells whether a code is permanent for a reader of listed objects. An undefined name is not permanent there, because
- * the object may have been dropped after it was listed.
+ * Tells whether a code is permanent for a reader of listed objects. For such a reader an undefined name is not
+ * permanent, because the object may have been dropped after it was listed.
  */
 export const isPermanentForReader = (code: unknown): boolean => isPermanentSqlState(code) && !droppedCodes.has(code);
 
@@ -102,7 +102,10 @@ function isTooLargeForSession(error: unknown): boolean {
 export class TransferError extends Error {
   readonly code: TransferErrorCode;
   readonly object: string | null;
-  /** Postgres' message, or ours without one. Postgres' detail is left out, because it contains values. */
+  /**
+   * The cause's message, or `message` without a cause. A fixed text if a value needs more memory than a session may
+   * have. Postgres' detail is left out, because it contains values.
+   */
   readonly reason: string;
   /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;

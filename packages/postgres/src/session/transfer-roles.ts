@@ -153,7 +153,10 @@ async function changeRights(admin: pg.ClientBase, database: string, statement: s
   await admin.query(`select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(${key}, 0)); ${statement}`);
 }
 
-/** Grants CONNECT. It is called before each use, because the database's owner can revoke it. */
+/**
+ * Grants CONNECT. A caller that keeps its login repeats the grant before each use, because the database's owner can
+ * revoke it.
+ */
 export function grantConnect(admin: pg.ClientBase, role: string, database: string): Promise<void> {
   return changeRights(admin, database, `grant connect on database ${name(database)} to ${name(role)}`);
 }

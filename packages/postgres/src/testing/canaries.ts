@@ -69,7 +69,10 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /** Returns the harmed canaries. Roles for which `isOurs` is false must not have more rights than a customer. */
+  /**
+   * Returns the damage to the canaries. It includes roles that have more rights than a customer although `isOurs` is
+   * false for them.
+   */
   async harm(isOurs: (role: string) => boolean): Promise<string[]> {
     const found: string[] = [];
     if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret)

@@ -5,7 +5,7 @@ const spring = (how: string): string => `public.spring(${literal(how)})`;
 const springInt = (how: string, given: string): string => `public.spring_int(${literal(how)}, ${given})`;
 const springText = (how: string, given: string): string => `public.spring_text(${literal(how)}, ${given})`;
 
-/** Returns SQL that creates a function which calls the trap. */
+/** Returns SQL that creates a function which calls the trap, `public.spring`. */
 const fn = (name: string, from: string, to: string, how: string, result: string): string =>
   `create function ${name}(${from}) returns ${to} language plpgsql immutable as $trap$ begin perform ${spring(how)}; return ${result}; end $trap$`;
 

@@ -24,8 +24,8 @@ export interface TrapTargets {
 export const trapMark = 'DRYDOCK-TRAP ';
 
 /**
- * Returns the trap. It records the acting role, before and after SET ROLE NONE, and takes every right that the role may
- * take.
+ * Returns the statements that create the trap. The trap records the acting role, before and after SET ROLE NONE, and
+ * takes every right that the role may take.
  */
 export function trapStatements({ owner, file, pid, applicationName }: TrapTargets): string[] {
   const attempts = [

@@ -15,7 +15,8 @@ declare global {
 export default async function startSharedCluster(): Promise<void> {
   // The servers that tests start need not survive a power cut.
   process.env['DRYDOCK_EPHEMERAL'] = '1';
-  // No test may depend on the machine's speed. A test of a time-out sets this variable itself.
+  // The scale multiplies time-outs, because no test may depend on the machine's speed. A test of a time-out sets a
+  // scale itself.
   process.env['DRYDOCK_TIMEOUT_SCALE'] ??= '10';
   buildWhatRunsOutsideJest();
   // The import comes after the build, because jest resolves workspace packages to their build output here.
@@ -45,7 +46,7 @@ export default async function startSharedCluster(): Promise<void> {
 }
 
 /**
- * Builds the programs that run outside jest, because `npx jest` may run in a clone without a build. After a build it
+ * Builds the programs that run outside jest, because `npx jest` may run in a clone without a build. After a build, tsc
  * has nothing to do.
  */
 function buildWhatRunsOutsideJest(): void {

@@ -11,7 +11,9 @@ export interface RealSchema {
   sql: string;
 }
 
-/** Matches rows for psql, which a server does not accept within a statement's text. */
+/**
+ * Matches COPY from stdin with its rows. psql reads such rows, but a server does not accept them in a statement's text.
+ */
 const inlineRows = /^COPY [^;]*FROM stdin[^;]*;\n[\s\S]*?^\\\.$/gim;
 /** Matches a command of psql. */
 const metaCommand = /^\\.*$/gm;

@@ -19,8 +19,8 @@ export interface TemplateContent {
 const templateLock = 7_320_991;
 
 /**
- * Ensures that a template with this content exists, and returns its name, a hash of the content. So a changed migration
- * gets a new template, and equal contents share one.
+ * Ensures that a template with this content exists, and returns its name, which contains a hash of the content. So a
+ * changed migration gets a new template, and equal contents share one.
  */
 export async function ensureTemplate(admin: pg.Client, content: TemplateContent): Promise<string> {
   const name = `template_${hashContent(content)}`;

@@ -131,7 +131,7 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
   };
   if (prepared.checks.length > 0) await stage.guardian('target');
   await prepareLoaders(stage, 'late');
-  // These steps run once before the pause, because their first use in a session loads parts of the catalogue.
+  // The following copies also run before the pause, because the first run in a session loads parts of the catalogue.
   await copySequences(old, keeper, prepared.sequences);
   if (path === 'offline') return prepared;
   const horizon = await copyLargeObjects(old, keeper, prepared.horizon);

@@ -36,7 +36,7 @@ test('an upgrade computes values under the settings of the database, and the tar
   const servers = await startTwoServers();
   try {
     const move = await createCustomer(servers, 'set_shop', ...contentOf('set_shop'));
-    // Only the platform can set a parameter that no extension has.
+    // Only a superuser can store a parameter that no extension declares.
     await runSql(
       servers.old.adminUrl,
       "alter database set_shop set shop.rate = '4'; alter database set_shop set shop.gone = 'x'",

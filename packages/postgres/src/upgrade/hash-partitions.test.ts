@@ -24,8 +24,8 @@ import type { Move } from './session';
 const colours = ['red', 'orange', 'yellow', 'green', 'blue', 'indigo', 'violet', 'grey'];
 
 /**
- * The dropped type shifts the numbers of the enum's values, so that they differ from those in the new database. A
- * value's number determines its hash.
+ * The dropped type shifts the oids of the enum's values, so that they differ from those in the new database. A value's
+ * hash depends on its oid.
  */
 const content = [
   "create type spare as enum ('a', 'b', 'c'); drop type spare",

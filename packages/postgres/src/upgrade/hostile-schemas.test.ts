@@ -82,7 +82,7 @@ async function takeNotes(): Promise<{ sprung: Sprung[]; text: string }> {
 
 /**
  * Returns the records in which a role is powerful, or is not the customer, the owner of the copy, or a loader. A loader
- * can act only as one of these two.
+ * can act only as the customer or as the owner of the copy.
  */
 function strangersIn(seen: readonly Sprung[], owner: string): Sprung[] {
   const isExpected = (role: string): boolean =>

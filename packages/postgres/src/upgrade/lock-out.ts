@@ -7,7 +7,10 @@ import { readRows, UpgradeError } from './session';
 const name = pg.escapeIdentifier;
 const pollMs = 2;
 const limitMs = 10_000;
-/** The longest wait for the lock. A session that holds it longer is ended before the next attempt. */
+/**
+ * The longest wait for the lock of {@link closeDatabase}. A session that holds it longer is ended before the next
+ * attempt.
+ */
 const lockMs = 200;
 
 /** Selects the roles with CONNECT, except the platform's. Null stands for PUBLIC. */
@@ -20,7 +23,7 @@ const mayConnectSql = `select pg_catalog.jsonb_agg(distinct pg_catalog.jsonb_bui
   and not (g.rolname = any ($2::text[]) and g.rolname is not null)`;
 const mayConnectSchema = z.object({ grantees: z.array(z.object({ grantee: z.string().nullable() })).nullable() });
 
-/** Ends customers' sessions in all databases, because a customer could restore the grant from another database. */
+/** Ends customers' sessions in all databases, because a customer in another database could grant CONNECT again. */
 const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
   where backend_type = 'client backend' and not (usename = any ($1::name[]))`;
 /**
@@ -33,13 +36,12 @@ const leftSql = `select count(*) as left from (
     (select from pg_catalog.pg_stat_activity a where a.pid = l.pid)) x`;
 const leftSchema = z.object({ left: z.coerce.number() });
 
-/** The SQLSTATE for a lock that was not granted in time. */
 const lockTimeoutCode = '55P03';
 
 /**
  * Ends all sessions of customers and revokes their access to the database. The revocation is committed to disk, so it
- * survives a restart. A connected owner could grant access again, so both are repeated until there is no session and no
- * grant. Roles of the platform in `kept` keep their access. Throws `not_sealed` after 10 s.
+ * survives a restart. A connected owner could grant access again, so ending and revoking are repeated until there is no
+ * session and no grant. Roles of the platform in `kept` keep their access. Throws `not_sealed` after 10 s.
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];
@@ -57,9 +59,9 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
 }
 
 /**
- * Revokes all grants under a lock that prevents new grants, ends all sessions, and returns the number of remaining
- * sessions. If the number is 0, no customer can open a session any more. Returns null if an uncommitted grant held the
- * lock.
+ * Revokes all grants of CONNECT under a lock that prevents new grants, ends all sessions, and returns the number of
+ * remaining sessions. If the number is 0, no customer can open a session any more. Returns null if an uncommitted grant
+ * held the lock.
  */
 async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: string[]): Promise<number | null> {
   await server.query(`begin; set local lock_timeout = '${lockMs}ms'`);
@@ -70,7 +72,7 @@ async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: 
     if (grantees.length > 0)
       await server.query(`revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
     await server.query(endSql, [ours]);
-    // Within a transaction, Postgres repeats its list of activities unless the list's snapshot is cleared.
+    // Within a transaction, pg_stat_activity shows the same rows until its snapshot is cleared.
     await server.query('select pg_catalog.pg_stat_clear_snapshot()');
     const [sessions] = await readRows(server, leftSchema, leftSql, [ours]);
     await server.query('commit');

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** The limits are never reached, so that no result depends on time. */
+/** Limits that are too high to be reached, so that no result depends on time. */
 const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 
 /** Values of each type, as text. */
@@ -205,7 +205,7 @@ const odd = [
   `do $$ declare n int; list text[] := array['n', 'n', 'n::text', $q$md5(n::text)::uuid$q$, 'n / 7.0', $q$date '2020-01-01' + n$q$, $q$timestamptz '2020-01-01 00:00+00' + n * interval '1 hour'$q$,
       $q$inet '10.0.0.0' + n$q$, 'to_jsonb(n)', $q$n::text::bytea$q$, 'n % 2 = 0', 'n / 7.0::float8', $q$chr(40 + n % 80)::"char"$q$, $q$(n % 100)::text$q$, $q$n * interval '1 minute'$q$, 'n::text'];
     begin for n in 0 .. 15 loop execute format('insert into odd.h%s select %s, n from generate_series(1, 60) n', n, list[n + 1]); end loop; end $$`,
-  // Unicode and time zones.
+  // Unicode normalization and lower case.
   `create table odd.texts (id int primary key, t text, nfc text generated always as (normalize(t, nfkc)) stored, low text generated always as (lower(t collate odd.de)) stored, n text check (n is nfc normalized));
    insert into odd.texts values (1, U&'\\1E9B\\0323 \\+01F9EC \\+01E030', default, default, U&'\\1E9B\\0323')`,
   // Functions with and without their own search path.

@@ -45,7 +45,7 @@ export async function ensurePublisherSchema(stage: Stage): Promise<void> {
 
 /**
  * Publishes every table with logged rows by name, because only a superuser may use FOR ALL TABLES. DDL is refused
- * meanwhile, so no table is missed.
+ * during an upgrade, so no table is missed.
  */
 export async function publish(stage: Stage): Promise<void> {
   const { publication, schema } = stage.own;
@@ -102,7 +102,7 @@ export async function subscribe(stage: Stage): Promise<void> {
     await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
       slot,
     ]);
-    // Binary values contain type numbers. Those of the customer's own types differ between the servers.
+    // Binary values contain oids of types, and those of the customer's own types differ between the servers.
     const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(
       ({ format }) => format === 'binary',
     );
@@ -129,8 +129,8 @@ const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.
 
 /**
  * Finds the table that a subscriber cannot copy, because the subscriber reports the reason only in the server's log.
- * Each candidate is copied in a transaction that is rolled back. The next attempt enables the subscription again.
- * Throws `copy_failed` with the table if Postgres refuses its rows permanently.
+ * Each candidate is copied in a transaction that is rolled back. The next call of {@link subscribe} enables the
+ * subscription again. Throws `copy_failed` with the table if Postgres refuses its rows permanently.
  */
 async function findRefusedTable(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();
@@ -187,8 +187,8 @@ const slotsSql = `select slot_name, active_pid from pg_catalog.pg_replication_sl
 const slotSchema = z.object({ slot_name: z.string(), active_pid: z.number().nullable() });
 
 /**
- * Drops the slots and ends the sessions that read them. A remaining slot would make the old server keep its log for
- * ever.
+ * Drops the move's slots and ends the sessions that read them. A remaining slot would make the old server keep its log
+ * for ever.
  */
 export async function dropSlots(stage: Stage): Promise<void> {
   const server = await stage.server('old');
@@ -201,7 +201,7 @@ export async function dropSlots(stage: Stage): Promise<void> {
   }
 }
 
-/** Reverses {@link publish} and the change of identities. The move's roles on the old server must exist. */
+/** Reverses {@link publish} and `widenIdentities`. The move's roles on the old server must exist. */
 export async function unpublish(stage: Stage): Promise<void> {
   await dropSlots(stage);
   const { publication, schema } = stage.own;

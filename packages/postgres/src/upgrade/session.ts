@@ -35,7 +35,7 @@ export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
   readonly code: UpgradeErrorCode;
   readonly object: string | null;
-  /** Postgres' message, or ours without one. Postgres' detail is left out, because it contains values. */
+  /** The cause's message, or `message` without a cause. Postgres' detail is left out, because it contains values. */
   readonly reason: string;
   /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;

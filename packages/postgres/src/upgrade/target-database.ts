@@ -122,9 +122,9 @@ const ownerSql = 'select pg_catalog.pg_get_userbyid(datdba) as owner from pg_cat
 const ownerSchema = z.object({ owner: z.string() });
 
 /**
- * Creates the roles of the serving instance without memberships, and an empty database with the same owner. It always
- * starts from an empty target. The owner may create no roles until the switch, because a loader acts with the owner's
- * rights. Resolves with the owner.
+ * Creates the roles of the serving instance without memberships, and an empty database with the same owner. An existing
+ * target database is dropped first. The owner may create no roles until the switch, because a loader acts with the
+ * owner's rights. Resolves with the owner.
  */
 export async function makeEmptyRestored(stage: Stage): Promise<string> {
   const { databaseName } = stage.move;
@@ -146,8 +146,8 @@ const findSql = `select r.rolname as owner from pg_catalog.pg_roles r
   where r.rolname = any ($1) and not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql}`;
 
 /**
- * Returns the roles that may own objects of a restore. None may create roles until the switch, which gives them their
- * rights back.
+ * Returns the owners for the load of a restore. None of them may create roles or bypass row security until the switch,
+ * which gives them these rights back.
  */
 export function ownersOf(stage: Stage): LoadOwners {
   const found = new Set<string>();

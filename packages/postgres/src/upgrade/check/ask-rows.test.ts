@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** The limits are never reached, so that no result depends on time. */
+/** Limits that are too high to be reached, so that no result depends on time. */
 const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 const ask = ({ oldUrl: url, databaseName }: Customer, limits: Partial<RowLimits> = {}): Promise<Finding[]> =>
   askRows({ url, databaseName, toMajor: 18, limits: { ...unhurried, ...limits } });

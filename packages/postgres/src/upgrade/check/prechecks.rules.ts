@@ -101,7 +101,7 @@ function errorsOf(facts: Facts, neededBytes: number): Finding[] {
   return findings;
 }
 
-/** Returns findings that require the offline path, because replication cannot transfer something at all or in time. */
+/** Returns a finding for each reason for the offline path: replication cannot transfer the rows, or not in time. */
 function offlineReasons(facts: Facts): Finding[] {
   const blind = facts.keyless.filter(({ cannotCompare }) => cannotCompare).map(({ table }) => table);
   const slow = facts.keyless
@@ -259,8 +259,8 @@ export function reportUpgrade(facts: Facts): UpgradeReport {
 }
 
 /**
- * Returns advice for a refused object. Indexes and generated columns call functions with an empty search path. From
- * version 17 on, the path is also empty while an index or generated column is created.
+ * Returns advice for a refused object. The upgrade creates indexes and generated columns with an empty search path, so
+ * a function without a path of its own finds only names that have a schema.
  */
 export const remedyFor = (reason: string): string =>
   /^(function|text search (dictionary|configuration)|type|relation|operator) .* does not exist/.test(reason)

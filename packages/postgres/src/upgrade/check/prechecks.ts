@@ -75,8 +75,8 @@ const keylessSchema = z.object({ table: z.string(), rows: number, changes: numbe
 
 /**
  * Selects tables whose hash partitioning may differ in the new database, so that a row belongs to another partition.
- * The hash may be of an enum's or object's number, alone or within an array, range or row. Each database assigns these
- * numbers itself. The hash may also come from a function of the customer. `k.place` counts key columns from 0.
+ * The hash may be of an oid, such as that of an enum's value, alone or within an array, range or row. Each database
+ * assigns oids itself. The hash may also come from a function of the customer. `k.place` counts key columns from 0.
  */
 const movingHashesSql = `select c.oid::regclass::text as name from pg_catalog.pg_partitioned_table p
   join pg_catalog.pg_class c on c.oid = p.partrelid
@@ -101,16 +101,16 @@ const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relati
 const namedSchema = z.object({ name: z.string() });
 
 /**
- * Returns SQL that tells whether an expression may have another value in a newer major, whose tables for text search
- * and Unicode normalization differ. {@link callsSql} must end the SQL, because a function of the customer may use these
- * tables as well.
+ * Returns the first part of a condition for expressions that may have another value in a newer major, because that
+ * major has other tables for text search and Unicode normalization. {@link callsSql} returns the second part.
  */
 const changingSql = (expression: string): string =>
   `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|` +
   `jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
 /**
- * Returns the end of the SQL of {@link changingSql}. It also selects objects that call a function of the customer.
- * pg_depend lists such calls, but no calls of Postgres' own functions. {@link changingSql} finds those in the text.
+ * Returns the second part of the condition of {@link changingSql}: objects that call a function of the customer, which
+ * may use the changed tables as well. pg_depend lists no calls of Postgres' own functions, so {@link changingSql} looks
+ * for their names in the text.
  */
 const callsSql = (catalogue: string, id: string): string =>
   ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass ` +
@@ -146,13 +146,15 @@ export interface PrecheckRequest {
   url: string;
   databaseName: string;
   toMajor: number;
-  /** The extensions of the new major. */
   extensionsOfTarget: readonly string[];
   freeBytes: number;
   signal?: AbortSignal | undefined;
 }
 
-/** Returns the problems of an upgrade to a newer major, and the path that it would take. Changes nothing. */
+/**
+ * Returns the problems of an upgrade to a newer major, and the path that it would take. The customer's data is only
+ * read.
+ */
 export const checkUpgrade = (request: PrecheckRequest): Promise<UpgradeReport> =>
   withReader({ ...request, tag: `precheck ${request.databaseName} ${request.toMajor}` }, async ({ admin, reader }) =>
     reportUpgrade(await gatherFacts(admin, reader, request)),

@@ -19,7 +19,7 @@ export interface RowQuestion {
 
 const keySchema = z.object({
   expression: z.string(),
-  /** Two rows collide if this operator is true for each key. */
+  /** Two rows collide if the operators of all keys are true for them. */
   operator: z.string(),
   is_equality: z.boolean(),
   is_overlap: z.boolean(),
@@ -39,7 +39,6 @@ const columnSchema = sourceSchema.extend({
 const indexSchema = sourceSchema.extend({
   kind: z.literal('index'),
   index: z.string(),
-  /** The constraint of the index, or null. */
   constraint_name: z.string().nullable(),
   is_unique: z.boolean(),
   are_nulls_equal: z.boolean(),

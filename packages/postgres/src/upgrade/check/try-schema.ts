@@ -57,7 +57,7 @@ const raceCodes: ReadonlySet<unknown> = new Set(['55P03', '57014', '40P01', 'XX0
 
 /**
  * Returns a finding for the error of a check that could not read the customer's schema: something in it cannot be read,
- * or it changed or was locked meanwhile. Throws every other error, such as a lost connection.
+ * or the schema changed or was locked during the check. Throws every other error, such as a lost connection.
  */
 export function unreadFinding(error: unknown): Finding {
   const known = error instanceof TransferError || error instanceof UpgradeError ? error : null;

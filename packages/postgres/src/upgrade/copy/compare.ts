@@ -17,9 +17,9 @@ export interface Comparison {
 
 /**
  * Stage: compares rows, large objects and sequences of the frozen old database with the new one. Values that Postgres
- * computes are compared separately, in `recomputed`. `snapshotId` names a snapshot of the new database from the
- * cutover. It is null if the snapshot was lost. Different rows or large objects may then come from a later write, and
- * the outcome is `undecided` unless a sequence is behind.
+ * computes are compared separately, in `recomputed`. `snapshotId` names a snapshot of the new database that was
+ * exported at the cutover, or is null if the snapshot was lost. Without the snapshot, different rows or large objects
+ * may come from a later write, and the outcome is `undecided` unless a sequence is behind.
  */
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
   return withStage(move, async (stage) => {

@@ -66,7 +66,8 @@ function ignoreFailedRefresh({ sql, error }: FailedStatement): void {
 }
 
 async function copyLogical(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
-  // The identities come first, because Postgres refuses to change a published row that has no replica identity.
+  // The identities come first, because Postgres refuses UPDATE and DELETE in a published table that has no replica
+  // identity.
   await widenIdentities(stage);
   await publish(stage);
   await subscribe(stage);
@@ -117,9 +118,9 @@ async function copyRows(
 const stateSchema = z.object({ state: z.string() });
 
 /**
- * Reads a state that changes with the rows. A session reports its changes of a table at the latest when it ends, and
- * TRUNCATE changes the table's file. So after all sessions have ended, an equal state means equal rows. A late report
- * only causes another copy.
+ * Reads a state that changes with a table's rows: the table's file, and Postgres' counts of changed rows. A session
+ * reports its counts at the latest when it ends, and TRUNCATE replaces the file. So after all sessions have ended, an
+ * equal state means equal rows. A late report only causes another copy.
  */
 const stateSql = `select pg_catalog.concat_ws(' ', pg_catalog.pg_relation_filenode(c.oid),
     pg_catalog.pg_stat_get_tuples_inserted(c.oid),

@@ -12,8 +12,8 @@ export interface OwnObjects {
   /** Hexadecimal digits from the secret. All names of the move contain them, and no other name does. */
   digits: string;
   /**
-   * A schema for the marker and the move's records. Its owner is the publisher on the old server, and the keeper on the
-   * target.
+   * A schema for the marker of `sendMarker` and for the move's records. Its owner is the publisher on the old server,
+   * and the keeper on the target.
    */
   schema: string;
   /** The schema of the event triggers that refuse DDL. */
@@ -60,8 +60,9 @@ export function ownObjects(secret: string): OwnObjects {
 }
 
 /**
- * SQL that tells whether the row `r` of pg_roles or pg_authid is a role of the platform. This is the superuser, and
- * each role with a platform name and without an administrator. A customer's role has its creator as administrator.
+ * SQL that tells whether the row `r` of pg_roles or pg_authid is a role of the platform. The platform's roles are the
+ * superuser, and each role with a platform name and without an administrator. A customer's role has its creator as
+ * administrator.
  */
 export const isOwnRoleSql = `(r.rolname = '${platformRole}' or r.rolname ~ '^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$'
   and not exists (select from pg_catalog.pg_auth_members own where own.roleid = r.oid and own.admin_option))`;

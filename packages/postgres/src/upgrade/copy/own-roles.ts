@@ -27,7 +27,7 @@ async function ensureRole(server: pg.ClientBase, { role, password }: TransferLog
 const rights = 'login nosuperuser nocreatedb nocreaterole inherit';
 
 /**
- * Grants rights on the database, and membership in the owners' roles. This is repeated before each attempt, because the
+ * Grants rights on the database, and membership in the owners' roles. Each attempt repeats the grants, because the
  * database's owner can revoke them.
  */
 async function grantAll(

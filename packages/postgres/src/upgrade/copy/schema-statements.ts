@@ -27,7 +27,7 @@ export interface SchemaPlan {
   pre: PlannedStatement[];
   /** Statements that drop CHECKs with calls of the customer's functions, until all rows have arrived. */
   dropChecks: PlannedStatement[];
-  /** Statements that attach partitions. Postgres evaluates their CHECKs then, and may call functions. */
+  /** Statements that attach partitions. They follow `dropChecks`, because Postgres evaluates a partition's CHECKs. */
   attach: PlannedStatement[];
   /** Unique keys and replica identities, which replication needs before the first row. */
   keys: PlannedStatement[];
@@ -45,8 +45,8 @@ export interface SchemaPlan {
 const isLate = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
 /**
- * Tells whether a statement adds a CHECK that is not validated, or comments a constraint. pg_dump writes both after the
- * rows.
+ * Tells whether a statement adds a CHECK that is not validated, or comments on a constraint. pg_dump writes both after
+ * the rows.
  */
 const isLateCheck = ({ outline }: Statement): boolean =>
   /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) ||

@@ -51,7 +51,9 @@ export async function readPositions(client: pg.ClientBase, names: readonly strin
   return positions;
 }
 
-/** Sets the target's sequences to the old positions. `names` are listed before the pause, to shorten it. */
+/**
+ * Sets the target's sequences to the old positions. The caller lists `names` before the pause, to shorten the pause.
+ */
 export async function copySequences(
   old: pg.ClientBase,
   target: pg.ClientBase,
@@ -132,8 +134,8 @@ async function copyObject(
 
 /**
  * Copies the large objects that were written since `horizon`, with owners, grants and numbers, because replication does
- * not transfer them. If `horizon` is null, all are copied. Those that were dropped are removed from the target. `old`
- * is a reader's session, and `target` the keeper's. Returns the horizon for the next call.
+ * not transfer them. If `horizon` is null, all are copied. Objects that were dropped on the old server are removed from
+ * the target. `old` is a reader's session, and `target` the keeper's. Returns the horizon for the next call.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,
