@@ -54,7 +54,7 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** Combines many deaths in one run, which saves time. */
+  /** True to combine deaths in two runs, which saves time; see the function `inFewRuns`. */
   inFewRuns?: boolean;
   /**
    * The time limit in milliseconds for all cases. It is lower than jest's limit, so that the workers end before the

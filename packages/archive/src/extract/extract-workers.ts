@@ -25,7 +25,7 @@ export interface Owner {
   gid: number;
 }
 
-/** A path that the restored tree lacks or has incompletely. `part` is the reason. */
+/** A path that is missing or incomplete in the restored tree. `part` is the reason. */
 export interface LostPath {
   path: ByteString;
   part: LostPart;
@@ -55,10 +55,7 @@ export interface WorkerStart {
 
 export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };
 
-/**
- * The young generation of a worker's heap is small (2 MB), because most of a worker's objects live no longer than a
- * block.
- */
+/** Limits a heap's young generation to save memory. Most objects of a worker live only while it extracts one block. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
 /** The most idle threads that are kept: as many as one extraction uses by default. */
 const restingMax = 2;
