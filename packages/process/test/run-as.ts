@@ -39,8 +39,8 @@ const inBox = async (source, options = {}) => {
 `;
 
 /**
- * Starts a script as the kind's owner; the script can call `box(options)` and `inBox(source, options)`. `inherited` has
- * further descriptors for the script, by their number in the script.
+ * Starts a script under the account `ownerOf(kind)`. The script can call `box(options)` and `inBox(source, options)`.
+ * `inherited` has further descriptors for the script, by their number in the script.
  */
 export function startAs(
   kind: Kind,

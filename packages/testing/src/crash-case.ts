@@ -1,6 +1,6 @@
 import type { FaultMode } from './fault-tokens';
 
-/** The part of a workflow's definition from which the crash cases follow. */
+/** The part of a workflow's definition from which the crash cases are derived. */
 export interface CrashDefinition {
   kind: string;
   pointOfNoReturn: number;

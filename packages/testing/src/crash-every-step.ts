@@ -42,7 +42,7 @@ export interface CrashFixture<Run extends { workflowId: string }> {
   ledger(): Promise<readonly LedgerEntry[]>;
   /** Inspects the resource itself. Throws if one part of it is OLD and another part NEW. */
   judge(run: Run): Promise<'old' | 'new'>;
-  /** Returns how many writes with a stale fence were refused so far. A frozen worker that continues must add one. */
+  /** Returns how many writes with a stale fence were refused so far. A frozen worker that continues causes one more. */
   refusedWrites?(): Promise<number>;
 }
 

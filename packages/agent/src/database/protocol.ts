@@ -170,8 +170,8 @@ export const loadDumpJobSchema = z.strictObject({
   ...archiveFields,
   manifest_mac: z.string(),
   /**
-   * The database that the archive was made of. `source_id` differs from the loaded database's id if a new database is
-   * created from a backup.
+   * The id of the database that was dumped into the archive. It differs from the loaded database's id if a new database
+   * is created from a backup.
    */
   source_id: z.string(),
   upgrade_id: upgradeIdSchema,

@@ -21,8 +21,8 @@ export class FairPlaces {
   }
 
   /**
-   * Takes a place. Resolves with a function that gives the place back and must be called once. Rejects with the
-   * signal's reason.
+   * Takes a place, or waits for one. Resolves with a function that gives the place back and must be called once.
+   * Rejects with the signal's reason if the signal is aborted before that.
    */
   async take(owner: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

@@ -32,8 +32,8 @@ export interface LostPath {
 }
 
 /**
- * A request is answered once, with its id. If the request fails, there is no answer and the main thread ends the
- * worker.
+ * A request of a worker to the main thread. The answer has the same id. If the request fails, the main thread ends the
+ * worker instead of answering.
  */
 export type WorkerRequest =
   | { id: number; want: 'task' }
@@ -46,8 +46,8 @@ export type WorkerMessage =
   | { type: 'failed'; reason: ArchiveReason; detail: string };
 
 /**
- * The first message to an idle worker. The worker's last message is `finished` or `failed`. After `finished` the worker
- * is idle again.
+ * Starts an extraction in an idle worker. The worker's last message about the extraction is `finished` or `failed`.
+ * After `finished` the worker is idle again.
  */
 export interface WorkerStart {
   start: WorkerSetup;
@@ -191,7 +191,7 @@ async function answer(
   return { id: request.id, object: await archive.source.read(request.name) };
 }
 
-/** Lists memory that can be moved to a thread instead of copied. A Buffer that shares its memory must be copied. */
+/** Lists memory that can be moved to a thread. If a Buffer shares memory with other Buffers, it must be copied. */
 function movable(reply: WorkerAnswer): ArrayBuffer[] {
   if (!('object' in reply) || !(reply.object.buffer instanceof ArrayBuffer)) return [];
   return reply.object.byteLength === reply.object.buffer.byteLength ? [reply.object.buffer] : [];

@@ -22,7 +22,7 @@ export interface ArchiveKeys {
 /** All keys of one archive. A process that may handle only this archive gets these keys and not the archive key. */
 export interface DerivedKeys extends ArchiveKeys {
   manifest: Buffer;
-  /** 16 public bytes that distinguish a wrong key from tampering. */
+  /** 16 public bytes derived from the archive key. By them a reader distinguishes a wrong key from tampering. */
   check: Buffer;
 }
 

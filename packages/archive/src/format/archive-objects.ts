@@ -5,8 +5,8 @@ import { refuse, systemErrorCode } from './archive-error';
 import { formatBounds } from './archive-limits';
 
 /**
- * The place to which an archive is written. An object has at most about 24 MB. If a changed file is read again, its
- * objects are written again under the same names.
+ * The place to which an archive is written. An object has at most about 24 MB. If a large file changes while it is
+ * packed, it is read again, and its objects are written again under the same names.
  */
 export interface ArchiveSink {
   /** Resolves when the object is stored. Once the manifest is stored, all objects are durable. */

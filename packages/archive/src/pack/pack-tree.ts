@@ -179,8 +179,8 @@ const attributesOf = (packing: TreePacking, { path, location }: LivePath): Buffe
   readAttributes(location, (part) => skip(packing, path, part));
 
 /**
- * Tells whether an otherwise unchanged path still has the recorded attributes. A change of attributes does not change
- * the recorded time.
+ * Tells whether an otherwise unchanged path still has the recorded attributes. They are compared, because a change of
+ * attributes does not change the modification time.
  */
 function hasAttributes(
   packing: TreePacking,
