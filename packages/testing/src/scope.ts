@@ -4,10 +4,10 @@ import type { CrashOptions } from './crash-every-step';
 
 /**
  * The extent of a test run (DRYDOCK_TESTS). `quick` is the gate, which `npm test` runs. `all` also has the long suites;
- * it is the extent of `npm run test:all` and of suites that are named by hand. `effects` is set by hand: each crash case
- * then has a separate run, also the cases that `onlyInCi` leaves out. `chaos` (`npm run chaos`) runs everything for
- * hours with new seeds. A suite declares in its docblock the tier from which it runs. This file is for suites that do
- * more in a larger extent.
+ * it is the extent of `npm run test:all` and of suites that are named by hand. `effects` is set by hand: each crash
+ * case then has a separate run, also the cases that `onlyInCi` leaves out. `chaos` (`npm run chaos`) runs everything
+ * for hours with new seeds. A suite declares in its docblock the tier from which it runs. This file is for suites that
+ * do more in a larger extent.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
