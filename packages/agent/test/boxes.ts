@@ -50,8 +50,8 @@ export interface BoxHost {
     deadlineMs?: number;
   }): ControlClient;
   /**
-   * Sends a call. Its token is bound to the path and the body in `signed` if they are given, otherwise to those that
-   * are sent.
+   * Sends a call. The call's token is bound to the sent path and body, unless `signed` has another path or body for the
+   * token.
    */
   send(
     method: string,

@@ -38,8 +38,8 @@ function makeWritable(folder: Buffer): void {
 }
 
 /**
- * Returns one line for each path below a directory, with its mode, time, number of names and content. Times are in
- * microseconds; `describeFully` has nanoseconds.
+ * Returns one line for each path below a directory: mode and time of a directory, target and time of a symlink, and for
+ * a file also the number of names and the SHA-256. Times are in microseconds; `describeFully` has nanoseconds.
  */
 export function describeTree(directory: string): string[] {
   const names = listNames(directory, '');
@@ -70,7 +70,7 @@ export interface PackedLink extends ArchiveLink {
   source: MemoryArchive;
 }
 
-/** Packs a directory as root `files` into memory: on top of a chain, or as a full archive. */
+/** Packs a directory as root `files` into memory: as an increment of the chain `parent`, or as a full archive. */
 export async function packDirectory(
   directory: string,
   parent: ArchiveLink[] = [],

@@ -24,7 +24,7 @@ export interface BoxMount {
   writable: boolean;
 }
 
-/** Limits of each process in the box. `processes` is a limit of the account. */
+/** Limits of each process in the box, except for `processes`, which limits the account, and `tmpBytes`. */
 export interface BoxLimits {
   /**
    * Private writable memory. Address space does not count, because WebAssembly reserves gigabytes without using them.
@@ -146,7 +146,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
     child.once('exit', (code, signal) => resolve(exitOf(code, signal))),
   );
   const control = controlOf(child);
-  control.on('error', () => undefined); // `exited` reports that the script has ended
+  control.on('error', () => undefined); // the error means that the script has ended, which `exited` reports
   const taking = takeListeners(child, options.ownNetwork?.ports ?? []);
   try {
     await readReady(child, control);
@@ -278,8 +278,8 @@ let codeBytes: number | undefined;
 
 /**
  * Returns the size of Node's area for compiled code. Node 24 maps half a gigabyte writable and hardly uses it, but the
- * kernel counts it as private memory. The box runs the same Node, so this process's own map shows the area. A process
- * with worker threads has several such areas.
+ * kernel counts it as private memory. The box runs the same Node, so this process's own map shows the area. If this
+ * process has worker threads, it has several such areas, so the sum is limited to half a gigabyte.
  */
 function nodeCodeBytes(): number {
   codeBytes ??= [...fs.readFileSync('/proc/self/maps', 'latin1').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rwxp/gm)]
@@ -389,7 +389,7 @@ async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
   }
 }
 
-/** Returns the only child of a process that creates a box, or 0 without a child. */
+/** Returns the child of a process that has at most one child, or 0 if it has none. */
 function onlyChildOf(pid: number): number {
   try {
     return Number(fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);

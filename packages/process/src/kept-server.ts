@@ -147,7 +147,7 @@ export class KeptServer<Server extends RunningServer> {
         if (this.isStopping) await this.server?.stop();
       } catch (error) {
         log.error({ err: error, ...facts }, 'a database server does not start');
-        // The server may run although `onUp` has failed. It is stopped, so that the next turn starts it again.
+        // The server may run although `onUp` has failed. It is stopped, so that the loop's next turn starts it again.
         await this.server?.stop();
         await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
         if (this.isStopping) return;

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 
-/** A process with its CPU time, including its ended children. */
+/** A process with its CPU time, including the CPU time of its ended children. */
 export interface ProcessUse {
   pid: number;
   parent: number;
@@ -45,10 +45,10 @@ function readOne(pid: number): ProcessUse | null {
 }
 
 /**
- * Sets a process's nice value, from 0 to 19 (the lowest priority). Never throws. Both its threads and its session get
- * the value. With `sched_autogroup_enabled`, the default of most distributions, Linux weighs sessions, and a thread's
- * value matters only within its session. In a container only threads' values count. Without CAP_SYS_NICE threads are
- * left unchanged, because an ordinary user cannot lower their value again.
+ * Sets a nice value, from 0 to 19 (the lowest priority), for the threads of a process and for its session. Never
+ * throws. With `sched_autogroup_enabled`, the default of most distributions, Linux weighs sessions, and a thread's
+ * value matters only within its session. In a container only the values of threads count. Without CAP_SYS_NICE threads
+ * are left unchanged, because an ordinary user cannot lower their value again.
  */
 export function setNice(pid: number, nice: number): void {
   const { thread, session } = readNice(pid);

@@ -4,7 +4,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const suffix = '_FILE';
 
-/** The error for a `NAME_FILE` from which no value can be read. */
+/** The error for a `NAME_FILE` that names an unreadable file, or that is set together with `NAME`. */
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }

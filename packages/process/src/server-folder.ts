@@ -13,7 +13,7 @@ const run = promisify(execFile);
  */
 const nobody = 65_534;
 
-/** The accounts of clusters that exist once in an installation. Customers' accounts are allocated. */
+/** The accounts of the two Postgres clusters that an installation has once. The accounts of customers are allocated. */
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
 /**
@@ -80,9 +80,9 @@ export interface ServerHome {
 }
 
 /**
- * Decides where the data of `folder` is. If the server's account cannot enter the folder (a clone in /root), the data
- * is below /var/lib/drydock, and `<folder>/where.txt` has its path. If `folder` is removed, the next start finds no
- * path and begins with empty data.
+ * Decides where the data of `folder` is. If the server's account cannot enter the folder, as in a clone below /root,
+ * the data is below /var/lib/drydock, and `<folder>/where.txt` has its path. If `folder` is removed, the path is lost
+ * and the next start begins with empty data.
  */
 export function settleHome(folder: string): ServerHome {
   makePassableFolder(folder);
@@ -122,7 +122,7 @@ const socketPathBytesMax = 103;
  * Creates the folder of a server's Unix socket, and removes leftover sockets, with which the server could not listen.
  * The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt` records.
  * The path stays the same unless the recorded folder disappears. Every account may use the socket, because jobs run
- * under sites' accounts. Applications in boxes cannot reach it, because their boxes do not show the folder.
+ * under sites' accounts. Applications cannot reach the socket, because their boxes do not show the folder.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(

@@ -1,7 +1,7 @@
 /**
  * `DRYDOCK_TIMEOUT_SCALE` multiplies the time-outs between processes: for a connection, a lock, a statement, an answer.
- * A busy machine needs longer time-outs than production, and tests set the scale 10. Leases, pauses and lifetimes are
- * not scaled.
+ * A busy machine needs longer time-outs than production, so the scale of tests is 10 by default. Leases, pauses and
+ * lifetimes are not scaled.
  */
 const variable = 'DRYDOCK_TIMEOUT_SCALE';
 

@@ -4,7 +4,7 @@ import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** As root both kinds are tested, the second one in a process of an account without rights. */
+/** The kinds of isolation to test. As root these are both, `user_namespaces` in a process of the account `nobody`. */
 export const kinds =
   process.getuid?.() === 0 ? (['accounts', 'user_namespaces'] as const) : (['user_namespaces'] as const);
 export type Kind = (typeof kinds)[number];
@@ -39,8 +39,8 @@ const inBox = async (source, options = {}) => {
 `;
 
 /**
- * Starts a script as the kind's owner; the script can call `box(options)` and `inBox(source, options)`. `inherited` has
- * further descriptors for the script, by their number in the script.
+ * Starts a script under the account `ownerOf(kind)`. The script can call `box(options)` and `inBox(source, options)`.
+ * `inherited` has further descriptors for the script, by their number in the script.
  */
 export function startAs(
   kind: Kind,

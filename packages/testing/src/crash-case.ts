@@ -1,6 +1,6 @@
 import type { FaultMode } from './fault-tokens';
 
-/** The part of a workflow's definition from which the crash cases follow. */
+/** The part of a workflow's definition from which the crash cases are derived. */
 export interface CrashDefinition {
   kind: string;
   pointOfNoReturn: number;
@@ -45,8 +45,9 @@ const isDeath = ({ name, expect, freezes }: CrashCase): boolean =>
 const isDeathGoingBack = ({ name }: CrashCase): boolean => name.endsWith(wayBack);
 
 /**
- * Combines all deaths in two runs: one with a death in each step, and one with a death in each undo. The two runs take
- * a third of the time of single runs, but a failure shows less clearly which step is wrong.
+ * Combines deaths in two runs: one with the deaths in all steps, and one with the deaths in all undos. Other cases,
+ * such as three deaths in a row at one point, keep separate runs. The two runs take a third of the time of single runs,
+ * but a failure shows less clearly which step is wrong.
  */
 export function inFewRuns(cases: readonly CrashCase[]): CrashCase[] {
   const alone = cases.filter((one) => !isDeath(one) && !isDeathGoingBack(one));

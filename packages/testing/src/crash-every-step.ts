@@ -42,7 +42,7 @@ export interface CrashFixture<Run extends { workflowId: string }> {
   ledger(): Promise<readonly LedgerEntry[]>;
   /** Inspects the resource itself. Throws if one part of it is OLD and another part NEW. */
   judge(run: Run): Promise<'old' | 'new'>;
-  /** Returns how many writes with a stale fence were refused so far. A frozen worker that continues must add one. */
+  /** Returns how many writes with a stale fence were refused so far. A frozen worker that continues causes one more. */
   refusedWrites?(): Promise<number>;
 }
 
@@ -54,7 +54,7 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** Combines many deaths in one run, which saves time. */
+  /** True to combine deaths in two runs, which saves time; see the function `inFewRuns`. */
   inFewRuns?: boolean;
   /**
    * The time limit in milliseconds for all cases. It is lower than jest's limit, so that the workers end before the

@@ -4,9 +4,10 @@
  */
 export interface Leases {
   /**
-   * Ends the leases that were taken or renewed by `at` (milliseconds since 1970, default: now), and makes these
-   * workflows and all without a lease due at once. Call it only when the workers of these leases are dead or frozen: a
-   * running worker would continue while another worker takes over its workflow. Resolves with the highest fence so far.
+   * Ends the leases that were taken or renewed before `at` (milliseconds since 1970, default: now). Makes their
+   * workflows due at once, and also the workflows without a lease. Call it only when the workers of these leases are
+   * dead or frozen: a running worker would continue while another worker takes over its workflow. Resolves with the
+   * highest fence of all workflows.
    */
   expire(at?: number): Promise<bigint>;
   /** Returns the fence of a workflow's latest claim. */

@@ -4,9 +4,10 @@ import type { CrashOptions } from './crash-every-step';
 
 /**
  * The extent of a test run (DRYDOCK_TESTS). `quick` is the gate, which `npm test` runs. `all` also has the long suites;
- * it is the extent of `npm run test:all` and of suites that are named by hand. `effects` also kills each step of the
- * longest workflows in a run of its own. `chaos` (`npm run chaos`) runs everything for hours with new seeds. A suite
- * declares in its docblock from which extent on it runs. This file is for suites that do more in a larger extent.
+ * it is the extent of `npm run test:all` and of suites that are named by hand. `effects` is set by hand: each crash
+ * case then has a separate run, also the cases that `onlyInCi` leaves out. `chaos` (`npm run chaos`) runs everything
+ * for hours with new seeds. A suite declares in its docblock the tier from which it runs. This file is for suites that
+ * do more in a larger extent.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
@@ -49,19 +50,20 @@ interface CrashScope {
   /** The steps whose repeated or late effect would do the most harm. The long suites also repeat and freeze them. */
   delicate?: readonly string[];
   /**
-   * The cases to leave out: cases whose fault point the preparation of a run already passes, or the run does not reach
-   * in time.
+   * Matches the cases to leave out. Their fault point is already passed while a run is prepared, or is not reached in
+   * time.
    */
   never?: RegExp;
-  /** The only cases that the long suites run, for a workflow whose cases would take too long together. */
+  /** Matches the only cases that run in the extent `all`, for a workflow whose cases would take too long together. */
   onlyInCi?: RegExp;
   /** True if the workflow's deadline is too short for a run that combines several deaths. */
   isHasty?: boolean;
 }
 
 /**
- * Returns the crash cases of a workflow to run. In chaos these are all but `never` and `finish.before`. Otherwise they
- * are the deaths, the failures and everything in `delicate` steps, or only `onlyInCi` in the long suites.
+ * Returns the crash cases of a workflow to run. In chaos these are all cases. Otherwise they are the deaths and
+ * failures of all steps, and all cases of `delicate` steps. If `onlyInCi` is given, the extent `all` has only the cases
+ * that `onlyInCi` matches. Cases of `never` and `finish.before` are always left out.
  */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));

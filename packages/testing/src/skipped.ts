@@ -4,6 +4,6 @@ type Suite = (title: string, body: () => void) => void;
 export const describeWith = (missing: string): Suite =>
   missing === '' ? describe : (title, body) => describe.skip(`${title} (needs ${missing})`, body);
 
-/** Reports one skipped test, in place of tests whose titles cannot be listed without what is missing. */
+/** Declares one skipped test. It stands for tests that cannot even be listed while something is missing. */
 export const skipTests = (title: string, missing: string): void =>
   it.skip(`${title} (needs ${missing})`, () => undefined);

@@ -8,7 +8,7 @@ import { openLeases } from './leases';
 import { until } from './wait';
 
 export interface StackOptions {
-  /** The backend of the queue. By default QUEUE_BACKEND decides, or what is installed. */
+  /** The backend of the queue. Default: QUEUE_BACKEND, or else Redis if there is one, or else Postgres. */
   queueBackend?: 'redis' | 'postgres';
   /**
    * The length of a lease in seconds. Default: 15, so that no worker loses its lease on a busy machine. `killAndWait`
@@ -61,7 +61,7 @@ export interface TestStack {
    */
   killAndWait(name: string): Promise<number>;
   /**
-   * Ends the leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, default:
+   * Ends the leases of a service's workflows that were taken or renewed before `at` (milliseconds since 1970, default:
    * now). Call it only when the workers of these leases are dead.
    */
   expireLeases(service: string, at?: number): Promise<void>;
@@ -83,7 +83,7 @@ const startTimeoutMs = 400_000;
  */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
-  fs.chmodSync(dataDir, 0o711); // as root, Postgres runs under another account, which must be able to enter
+  fs.chmodSync(dataDir, 0o711); // root runs Postgres under another account, which must be able to enter the folder
   const tree = options.tree ?? root;
   const supervisor = spawn(
     options.node ?? process.execPath,
@@ -211,8 +211,8 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
 }
 
 /**
- * Reads the environment of a process from /proc. The secrets are only there, because the supervisor writes none to
- * disk.
+ * Reads the environment of a process from /proc. Tests can find secrets only there, because the supervisor writes no
+ * secret to disk.
  */
 function environmentOf(pid: number): Record<string, string> {
   const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');

@@ -86,8 +86,8 @@ export async function startTcpFaultProxy(target: { host: string; port: number })
 type Passing = (side: 'client' | 'upstream', chunk: Buffer) => Buffer | null;
 
 /**
- * Returns the chunk, or its part before a cut. After a cut, the connection is reset 5 ms later, so that this part is
- * sent before.
+ * Returns the chunk, or its part before a cut. After a cut, the connection is reset 5 ms later, so that the part before
+ * the cut is still sent.
  */
 function carry(pair: Pair, side: 'client' | 'upstream', chunk: Buffer, passing: Passing): Buffer {
   const rest = passing(side, chunk) ?? chunk;

@@ -10,7 +10,7 @@ export interface WorkerCrew {
   close(): Promise<void>;
 }
 
-/** Keeps `count` workers running. A test that freezes one worker needs a second one, which takes over its workflow. */
+/** Keeps `count` workers running. A test that freezes a worker needs a second worker to take over the workflow. */
 export function keepWorkers(count: number, spawnWorker: () => ChildProcess): WorkerCrew {
   const alive = new Set<ChildProcess>();
   let closing = false;

@@ -45,8 +45,8 @@ export const ok = (body: unknown): ControlAnswer => ({ status: 200, body });
 export const done: ControlAnswer = { status: 204 };
 
 /**
- * Returns the functions with which an agent defines its routes, one line for each call. `{…}` in the path of a `route`
- * stands for a second id. The handler gets that id as its last argument and must validate it.
+ * Returns the functions with which an agent defines its routes, one line for each call. A placeholder such as `{jobId}`
+ * in the path of a `route` stands for a second id. The handler gets that id as its last argument and must validate it.
  */
 export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
   const route = (

@@ -17,8 +17,8 @@ const loadFindingSchema = z.strictObject({
 });
 
 /**
- * The parts of a dump that the loaded database lacks, has in another form, or has without proof that they are as in the
- * original.
+ * The parts of a dump that are missing in the loaded database, differ from the original, or may differ from it. For
+ * example, a constraint is there but was not validated over the loaded rows.
  */
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];

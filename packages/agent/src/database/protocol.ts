@@ -152,17 +152,14 @@ export const dumpResultSchema = z.object({
 export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_mac: z.string(), major: majorSchema });
 /**
  * The result of a trial with the schema alone. `refused` has the first twenty statements that Postgres refused. For
- * MySQL it is empty, because there a refused statement fails the trial.
+ * MySQL the list is empty, because a statement that MySQL refuses fails the trial.
  */
 export const tryDumpResultSchema = z.object({
   tables: z.int(),
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),
   findings: loadFindingsSchema.default([]),
 });
-/**
- * The result of a load into a target or a scratch instance. `findings` are the parts of the backup that the loaded
- * database lacks, has in another form, or has without proof that they are as they were dumped.
- */
+/** The result of a load into a target or a scratch instance; see {@link loadFindingsSchema} for `findings`. */
 export const loadedDumpSchema = z.object({
   tables: z.int(),
   rows: z.number(),
@@ -173,8 +170,8 @@ export const loadDumpJobSchema = z.strictObject({
   ...archiveFields,
   manifest_mac: z.string(),
   /**
-   * The database that the archive was made of. `source_id` differs from the loaded database's id if a new database is
-   * created from a backup.
+   * The id of the database that was dumped into the archive. It differs from the loaded database's id if a new database
+   * is created from a backup.
    */
   source_id: z.string(),
   upgrade_id: upgradeIdSchema,

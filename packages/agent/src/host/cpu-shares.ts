@@ -62,11 +62,12 @@ interface Postmaster {
   samplesUntilSearch: number;
 }
 
+/** A process whose CPU time, with that of everything it has started, counts for one organisation. */
 interface Root {
   organisation: string;
   kind: WorkKind;
   cpuMs: number | null;
-  /** The Postgres server, if this root is a session of a server. */
+  /** The Postgres server of the session, if this root is a session of a server that one organisation uses. */
   server?: Root | undefined;
 }
 
@@ -104,7 +105,10 @@ export class CpuShares {
    * The watched processes, by pid. A process is removed when it ends, because another process may get its pid later.
    */
   private readonly boxes = new Map<number, Root>();
-  /** The server of each socket folder, or when to search for it again: a search at every sample would take too long. */
+  /**
+   * The server of each socket folder. For a server that was not found, it has the number of samples until the next
+   * search, because a search at every sample would take too long.
+   */
   private readonly postmasters = new Map<string, Postmaster>();
   /** The servers that a single organisation uses, and the sessions of all servers, by pid and start time. */
   private sessions = new Map<string, Root>();
@@ -238,7 +242,7 @@ export class CpuShares {
     }
   }
 
-  /** Returns a function that finds the organisation for which a process works, or null. */
+  /** Returns a function that finds the root to which a process belongs, or null if it works for no organisation. */
   private findRoots(
     processes: ReadonlyMap<number, ProcessUse>,
     clusters: readonly SitesServer[],

@@ -80,8 +80,8 @@ export class DatabaseAddress<Greeting extends object> {
       }
       stop();
       clearTimeout(late);
-      // A client waits for the answer to its request for encryption. Bytes that come earlier may be an attacker's, so
-      // they end the connection.
+      // A client waits for the answer to its request for encryption. Bytes that come before the answer may be an
+      // attacker's, so they end the connection.
       if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
       else this.admit(client, verdict, settle);
     };

@@ -26,14 +26,14 @@ export async function countFolder(folder: string, without?: string): Promise<num
   const args = ['-s', '-x', '-B1', ...(without === undefined ? [] : [`--exclude=${without}`]), folder];
   const told = await promisify(execFile)('du', args, { timeout: countMs }).then(
     ({ stdout }) => stdout,
-    // `du` fails if a file is removed meanwhile, but still prints the size of the rest.
+    // `du` fails if a file is removed while it counts, but still prints the size of the other files.
     (error: { stdout?: string }) => error.stdout ?? '',
   );
   const [, bytes] = /^(\d+)\t/m.exec(told) ?? [];
   return bytes === undefined ? null : Number(bytes);
 }
 
-/** The process and all processes below it. */
+/** Lists a process and all its descendants. */
 export async function listProcesses(pid: number): Promise<number[]> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
   const below = children.split(' ').filter(Boolean).map(Number);
@@ -55,7 +55,7 @@ export async function countRemoved(pids: readonly number[]): Promise<number> {
 
 function addFile(sizes: Map<string, number>, file: string): void {
   try {
-    // The kernel's own link leads to the open file itself, and not along a path.
+    // A link in `/proc/<pid>/fd` leads to the open file itself, even if the file has no path any more.
     const { dev, ino, nlink, blocks } = statSync(file);
     if (nlink === 0) sizes.set(`${dev}:${ino}`, blocks * 512);
   } catch {

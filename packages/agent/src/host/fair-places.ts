@@ -5,7 +5,8 @@ interface Waiting {
 }
 
 /**
- * Places that organisations share. An organisation gets another place only while it holds fewer places than are free.
+ * Limits how much work runs at the same time: each piece of work takes a place, and organisations share the places. An
+ * organisation gets another place only while it holds fewer places than are free.
  * So a single organisation gets half of the places, and a new organisation usually finds a free place. If several
  * organisations wait, the organisation with the fewest places comes first.
  */
@@ -20,8 +21,8 @@ export class FairPlaces {
   }
 
   /**
-   * Takes a place. Resolves with a function that gives the place back and must be called once. Rejects with the
-   * signal's reason.
+   * Takes a place, or waits for one. Resolves with a function that gives the place back and must be called once.
+   * Rejects with the signal's reason if the signal is aborted before that.
    */
   async take(owner: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
@@ -63,9 +64,8 @@ export class FairPlaces {
   }
 
   /**
-   * Returns the number of places that must be given back before the owner may take another place. For an owner that
-   * holds places, the number assumes that only its own places are given back. For an owner without places, every
-   * returned place counts.
+   * Returns the number of places that must be given back before the owner may take another place. If the owner holds
+   * places, the number assumes that it gives back its own. If the owner holds none, any owner may give back the places.
    */
   shortOf(owner: string): number {
     const held = this.heldBy(owner);

@@ -4,9 +4,10 @@ import { type Duplex, finished } from 'node:stream';
 export type InTurn = (go: () => void) => void;
 
 /**
- * Reads a socket piece by piece. Each piece waits for its turn, however small it is. The kernel joins the bytes that
- * arrive meanwhile. `onPiece` calls `next` when it is ready for another piece. Returns a function that ends the reading
- * and leaves the socket paused.
+ * Reads a socket piece by piece. The read of each piece waits for its turn, however small the piece is. Bytes that
+ * arrive during this wait collect in the kernel, so several small writes of the sender become one piece. `onPiece`
+ * calls `next` when it is ready for another piece. Returns a function that ends the reading and leaves the socket
+ * paused.
  */
 export function hearInTurn(
   socket: Duplex,
@@ -61,8 +62,8 @@ export function joinInTurn(client: Duplex, upstream: Duplex, inTurn: InTurn): vo
 }
 
 /**
- * Resolves with the text that the socket sends before `end`. What follows `end` is left in the socket. Rejects if more
- * than `bytesMax` bytes come without `end`, or if the socket ends or closes before it.
+ * Resolves with the text that arrives on the socket before `end`. The bytes after `end` stay in the socket. Rejects if
+ * more than `bytesMax` bytes arrive without `end`, or if the socket ends or closes before `end`.
  */
 export function hearUntil(socket: Duplex, end: string, bytesMax: number, inTurn: InTurn): Promise<string> {
   return new Promise((resolve, reject) => {

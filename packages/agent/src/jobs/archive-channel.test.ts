@@ -10,8 +10,8 @@ import { readJob, runJob } from './job-client';
 import { jobKind } from './jobs';
 
 /**
- * The program of a child that copies the named objects of the first archive into the written archive, all at once. With
- * `isLenient` a missing object is empty. Its result is the number of bytes.
+ * The program of a child that copies the named objects of the first archive into the written archive, all at the same
+ * time. With `isLenient` it writes an empty object for a missing one. The program's result is the number of bytes.
  */
 const program = `
 const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/child-job.js'))});

@@ -96,7 +96,7 @@ class ByteReader {
   }
 }
 
-/** A limit in bytes that no object of an archive reaches. */
+/** The largest body of a frame, in bytes. No object of an archive reaches this size. */
 const objectBytesMax = 48 * 2 ** 20;
 /** The most objects that are read or written, and so held in memory, at the same time. */
 const atOnceMax = 4;

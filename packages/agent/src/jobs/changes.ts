@@ -42,7 +42,7 @@ export class Changes {
     });
   }
 
-  /** Runs work that is no change, such as the agent's own, between two changes of the same site or database. */
+  /** Runs work that is no change, such as the agent's own work, between two changes of the same site or database. */
   inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
     const queue = this.queues.get(id) ?? new SerialQueue();
     this.queues.set(id, queue);

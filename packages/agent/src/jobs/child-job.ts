@@ -70,7 +70,7 @@ export async function runChildJob<Result>({
   const { stdin, stdout, stderr } = child.process;
   if (stdin === null || stdout === null || stderr === null) throw new TypeError('a job program has three pipes');
   try {
-    stdin.on('error', () => undefined); // a child that dies before it reads its setup is reported by its exit
+    stdin.on('error', () => undefined); // the error means that the child has died, which its exit reports
     stdin.end(JSON.stringify(setup));
     const [answer, lastWords, exit] = await Promise.all([readAnswer(stdout, progress), readEnd(stderr), child.exited]);
     signal.throwIfAborted();

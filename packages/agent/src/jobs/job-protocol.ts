@@ -13,13 +13,17 @@ export const submitJobSchema = z.strictObject({
 export type SubmitJob = z.infer<typeof submitJobSchema>;
 
 /**
+ * The states of a job and their transitions:
+ *
  * | from | to | when |
  * |---|---|---|
- * | (none) | queued | it was submitted and written to disk |
- * | queued | running | a place is free and, if the kind has one, the channel is open |
+ * | (none) | queued | the job was submitted and written to disk |
+ * | queued | running | a place is free, and the channel is open if the kind of job has a channel |
  * | running | succeeded | the work returned a result |
- * | queued, running | failed | the work threw, or the agent ended, or there is no channel any more (`interrupted`) |
- * | queued, running | cancelled | the caller sent DELETE, or a newer claim or a job with its lock came (`superseded`) |
+ * | running | failed | the work threw an error |
+ * | queued, running | failed | the agent ended, or the channel was not opened or broke (`interrupted`) |
+ * | queued, running | cancelled | the caller sent DELETE |
+ * | queued, running | cancelled | a newer claim came, or a later job with the same lock (`superseded`) |
  */
 export const jobStateSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
 export type JobState = z.infer<typeof jobStateSchema>;

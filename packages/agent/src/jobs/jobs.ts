@@ -25,8 +25,8 @@ export interface JobContext<Spec> {
   fence: string;
   spec: Spec;
   /**
-   * Aborted by a cancellation, by a job with a newer claim or the same lock, and when the agent closes. The work must
-   * then stop, and its promise may settle only once it has stopped.
+   * Aborted by a cancellation, by a newer claim, by a later job with the same lock, and when the agent closes. The work
+   * must then stop, and its promise may settle only once the work has stopped.
    */
   signal: AbortSignal;
   /**
@@ -316,7 +316,8 @@ export class Jobs {
       const ended: unknown = signal.aborted ? signal.reason : error;
       const { state, problem } = this.problemOf(ended, job.record);
       await this.finish(job, state, { problem }).catch((failure: unknown) => {
-        // The job has ended in memory but is unfinished on disk. The next start of the agent marks it as interrupted.
+        // The job has ended, but its record on disk is unfinished. The next start of the agent records it as
+        // interrupted.
         this.options.log.error({ err: failure, job_id: jobId }, 'the end of a job could not be written');
       });
     }

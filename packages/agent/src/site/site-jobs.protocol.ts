@@ -94,7 +94,10 @@ const frontPages: ReadonlySet<string> = new Set([
 export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean =>
   frontPages.has(path) && !partlyKept.has(reason);
 
-/** Collects the paths that are skipped while a site is packed. The list has limits; the count has none. */
+/**
+ * Collects the paths that are skipped while a site is packed. The list is limited by {@link listedMax}, except for lost
+ * front pages. The count is not limited.
+ */
 export class SkippedPaths {
   private count = 0;
   private characters = 0;

@@ -178,7 +178,7 @@ function checkContent(entry: Entry, sha256: Buffer): void {
   if (!sha256.equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
 }
 
-/** The usual block size of file systems. A shorter run of zeros cannot become a hole. */
+/** Zeros of one block. 4 kB is the usual block size of file systems, and a hole consists of whole blocks. */
 const zeros = Buffer.alloc(4096);
 
 /**

@@ -25,15 +25,15 @@ export interface Owner {
   gid: number;
 }
 
-/** A path that the restored tree lacks or has incompletely. `part` is the reason. */
+/** A path that is missing or incomplete in the restored tree. `part` is the reason. */
 export interface LostPath {
   path: ByteString;
   part: LostPart;
 }
 
 /**
- * A request is answered once, with its id. If the request fails, there is no answer and the main thread ends the
- * worker.
+ * A request of a worker to the main thread. The answer has the same id. If the request fails, the main thread ends the
+ * worker instead of answering.
  */
 export type WorkerRequest =
   | { id: number; want: 'task' }
@@ -46,8 +46,8 @@ export type WorkerMessage =
   | { type: 'failed'; reason: ArchiveReason; detail: string };
 
 /**
- * The first message to an idle worker. The worker's last message is `finished` or `failed`. After `finished` the worker
- * is idle again.
+ * Starts an extraction in an idle worker. The worker's last message about the extraction is `finished` or `failed`.
+ * After `finished` the worker is idle again.
  */
 export interface WorkerStart {
   start: WorkerSetup;
@@ -55,10 +55,7 @@ export interface WorkerStart {
 
 export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };
 
-/**
- * The young generation of a worker's heap is small (2 MB), because most of a worker's objects live no longer than a
- * block.
- */
+/** Limits a heap's young generation to save memory. Most objects of a worker live only while it extracts one block. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
 /** The most idle threads that are kept: as many as one extraction uses by default. */
 const restingMax = 2;
@@ -194,7 +191,7 @@ async function answer(
   return { id: request.id, object: await archive.source.read(request.name) };
 }
 
-/** Lists memory that can be moved to a thread instead of copied. A Buffer that shares its memory must be copied. */
+/** Lists memory that can be moved to a thread. If a Buffer shares memory with other Buffers, it must be copied. */
 function movable(reply: WorkerAnswer): ArrayBuffer[] {
   if (!('object' in reply) || !(reply.object.buffer instanceof ArrayBuffer)) return [];
   return reply.object.byteLength === reply.object.buffer.byteLength ? [reply.object.buffer] : [];

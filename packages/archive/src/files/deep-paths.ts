@@ -4,8 +4,8 @@ import { type ByteString, bytesOfText, fileCallPath } from '../format/path-bytes
 /** The longest path that a file call accepts: Linux's 4096 bytes, less the closing NUL. */
 const locationBytesMax = 4095;
 /**
- * The longest part of a path below its last open directory. A short path costs less in every call, because the kernel
- * looks up each of its names.
+ * The most bytes of a path below the last open directory. A short path costs less in every call, because the kernel
+ * looks up each name in it.
  */
 const stepBytes = 1000;
 /** Linux's O_PATH, which Node does not export. Opening a directory with O_PATH does not need the right to read it. */

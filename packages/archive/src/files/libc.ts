@@ -26,7 +26,6 @@ export interface Libc {
  */
 export const libc: Libc | null = process.platform === 'linux' ? loadLibc() : null;
 
-/** Loads the C library. @throws Error when koffi has no binary for this kind of machine */
 function loadLibc(): Libc {
   const library = koffi.load(null);
   return {

@@ -26,8 +26,8 @@ import { cPath, cString, lastErrorCode, libc, setPathTime } from './libc';
 export type Holder = number | string | Buffer;
 
 /**
- * The parts of a path that an archive or a restored tree can lack: attributes, access lists, hard links. `noFifo` is
- * the only reason for which the restored tree lacks the path itself.
+ * The reasons why a path is incomplete in an archive or in a restored tree, for example without its attributes. Only
+ * `noFifo` means that the restored tree lacks the path itself.
  */
 export const lostParts = {
   accounts: 'its access list names other accounts, which were left out',
@@ -82,8 +82,8 @@ export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
 }
 
 /**
- * Returns the length of the list of attribute names, which is negative after an error. The caller treats an error as an
- * empty list, because a file system without attributes cannot lose any.
+ * Returns the length of the list of attribute names, or a negative number after an error. The caller treats an error
+ * as an empty list, because a file system that supports no attributes answers with an error.
  */
 function listLength(holder: Holder): number {
   if (libc === null) return 0;
@@ -191,8 +191,8 @@ export function describeStat(type: EntryType, path: ByteString, stat: BigIntStat
 export const isSparse = (stat: BigIntStats): boolean => stat.isFile() && stat.blocks * 512n < stat.size;
 
 /**
- * The path under which {@link describeFolder} encodes a directory. A tree root does not contain its own directory. So a
- * caller keeps that directory's mode, time and attributes in a stream of the same archive.
+ * The path under which {@link describeFolder} encodes a directory. A tree root has the content of its directory, but
+ * not the directory's own mode, time and attributes. A caller keeps these in a stream of the same archive.
  */
 const itself = '.';
 

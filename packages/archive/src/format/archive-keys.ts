@@ -4,7 +4,10 @@ import { refuse } from './archive-error';
 export const keyBytes = 32;
 export const saltBytes = 16;
 
-/** The keys of one packing. Packing an archive id again takes keys with a new salt, so that no keystream repeats. */
+/**
+ * The keys for packing an archive once. Each packing of the same archive id has a separate salt, so that no keystream
+ * repeats.
+ */
 export interface ArchiveKeys {
   salt: Buffer;
   /**
@@ -19,7 +22,7 @@ export interface ArchiveKeys {
 /** All keys of one archive. A process that may handle only this archive gets these keys and not the archive key. */
 export interface DerivedKeys extends ArchiveKeys {
   manifest: Buffer;
-  /** 16 public bytes that distinguish a wrong key from tampering. */
+  /** 16 public bytes derived from the archive key. By them a reader distinguishes a wrong key from tampering. */
   check: Buffer;
 }
 
@@ -82,8 +85,8 @@ export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys,
 }
 
 /**
- * Returns the salt for a new archive: that of its derived keys, or with an archive key a fresh one. @throws
- * ArchiveError `wrong_key`
+ * Returns the salt for a new archive: the salt of the archive's derived keys, or a fresh salt if `key` is an archive
+ * key. @throws ArchiveError `wrong_key`
  */
 export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
   if (!isDerived(key)) return fresh();

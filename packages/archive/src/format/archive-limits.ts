@@ -1,11 +1,11 @@
 /** The reader's limits, which apply whatever an archive declares. */
 export interface ArchiveLimits {
   /**
-   * Entries of all archives of a chain together. Tombstones count within one archive, but not in the sum over the
-   * chain.
+   * The most entries of one archive, its tombstones included. Also the most entries of all archives of a chain
+   * together, without tombstones.
    */
   entriesMax: number;
-  /** Bytes of file content of all archives of a chain. */
+  /** The most bytes of file content of all archives of a chain together. */
   rawBytesMax: number;
   /** The most names in a path. */
   depthMax: number;

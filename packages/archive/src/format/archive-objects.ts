@@ -5,8 +5,8 @@ import { refuse, systemErrorCode } from './archive-error';
 import { formatBounds } from './archive-limits';
 
 /**
- * The place to which an archive is written. An object has at most about 24 MB. If a changed file is read again, its
- * objects are written again under the same names.
+ * The place to which an archive is written. An object has at most about 24 MB. If a large file changes while it is
+ * packed, it is read again, and its objects are written again under the same names.
  */
 export interface ArchiveSink {
   /** Resolves when the object is stored. Once the manifest is stored, all objects are durable. */
@@ -20,8 +20,8 @@ export interface ArchiveSource {
    */
   read(name: string): Promise<Buffer>;
   /**
-   * Fetches and verifies a piece. A source has this function if it verifies objects on arrival, so that `verifyPiece`
-   * need not read the piece again. Rejects like `read`, or with the error of `piece.verify`.
+   * Fetches and verifies a piece. A source has this function if it verifies objects while it fetches them.
+   * `verifyPiece` then does not read the piece. Rejects like `read`, or with the error of `piece.verify`.
    */
   hold?(piece: SealedPiece): Promise<void>;
 }
@@ -97,7 +97,7 @@ function objectPath(folder: string, name: string): string {
   return join(folder, name);
 }
 
-/** Makes the entries of new folders durable: of `first`, which is the highest of them, down to `last`. */
+/** Makes new folders durable by syncing the parent of each, from `last` up to `first`, the highest new folder. */
 async function syncParents(first: string, last: string): Promise<void> {
   for (let made = resolve(last); made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made));
 }

@@ -168,7 +168,7 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
     sparse: (flags & flagBits.sparse) !== 0,
     sha256: type === 'file' ? bytes.subarray(shaAt, attributesAt) : noBytes,
     link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
-    // The attributes are copied, because directories get them after the block's memory is released.
+    // The attributes are copied, because they are set on directories after the block's memory is released.
     attributes: attributesAt === next ? noBytes : Buffer.from(bytes.subarray(attributesAt, next)),
   };
   checkFields(entry, flags);
@@ -224,8 +224,8 @@ export function encodeAttribute(name: ByteString, content: Buffer): Buffer {
 }
 
 /**
- * Decodes attributes. @throws ArchiveError `mismatch`, or `hostile_entry` for a name, size or order that no writer
- * records. An attribute with another name could give rights.
+ * Decodes attributes. Accepts only names that an archive keeps, because any other attribute could give rights. @throws
+ * ArchiveError `mismatch`, or `hostile_entry` for a name, size or order that no writer records
  */
 export function decodeAttributes(bytes: Buffer): Attribute[] {
   if (bytes.length > formatBounds.attributeBytes) refuse('hostile_entry', 'more attributes than any file has');

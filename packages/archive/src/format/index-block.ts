@@ -28,8 +28,8 @@ export interface IndexBlock {
 const segmentRowBytes = 8 + macBytes;
 
 /**
- * Encodes a block before it is sealed. The caller encodes each entry as it comes, because keeping decoded entries until
- * the end of the block would hold the block in memory twice.
+ * Encodes a block before it is sealed. The caller passes entries that are already encoded, because encoding all of them
+ * here would hold the block in memory twice.
  */
 export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');

@@ -55,7 +55,7 @@ export const manifestSchema = z.strictObject({
 export type Manifest = z.infer<typeof manifestSchema>;
 export type ManifestRoot = z.infer<typeof manifestRoot>;
 
-/** Counts of one root. A writer turns them into the root's row of the manifest, and a reader compares them with it. */
+/** Counts of one root. A writer makes the root's row of the manifest from them. A reader compares them with the row. */
 export class RootTally {
   entries = 0;
   tombstones = 0;

@@ -48,7 +48,7 @@ export function lastName(path: ByteString): ByteString {
 }
 
 const slash = 0x2f;
-/** Text with control characters does not match. Its conversion is slower, but has the same result. */
+/** ASCII text with control characters does not match. It takes the slower conversion, which has the same result. */
 const printableAscii = /^[ -~]*$/;
 
 function isAscii(text: string): boolean {

@@ -206,7 +206,7 @@ export class BlockWriter {
     this.rawBytes = 0;
     await this.closing;
     this.closing = this.writeBlock(number, { root, firstSegment: first }, entries, segments);
-    this.closing.catch(() => undefined); // the next await sees the error
+    this.closing.catch(() => undefined); // the next await of `closing` throws the error
   }
 
   /** Discards the content of a block that has no entry yet. */

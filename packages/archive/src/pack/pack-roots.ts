@@ -8,8 +8,8 @@ export interface StreamEntry {
 }
 
 /**
- * The reason for a file that changed during every reading. The archive has the content of the last reading, which may
- * mix several moments of the file.
+ * The reported reason for a file that changed during every reading. The archive has the content of the last reading,
+ * which may mix several moments of the file.
  */
 export const changedWhileRead = 'changed while it was read';
 
@@ -21,7 +21,7 @@ export const linkIntoRelease =
   'a link to a release by its absolute path, which leads nowhere after a restore: ' +
   'write it relative, or through `current`';
 
-/** The reasons for paths that the archive has. Such a path is incomplete, or will not work after a restore. */
+/** Reasons for reporting a path that the archive has, but incompletely, or that does not work after a restore. */
 export const partlyKept: ReadonlySet<string> = new Set([
   changedWhileRead,
   linkIntoRelease,

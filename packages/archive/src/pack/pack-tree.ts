@@ -40,8 +40,8 @@ class HardLinks {
   }
 
   /**
-   * Counts a path whose file has several names but is packed separately. The file's other names are not remembered, so
-   * each name counts for an equal share of the surplus copies. @throws ArchiveError `limit_exceeded`
+   * Counts a path that is packed as a separate copy although its file has `nlink` names. One copy of the file is not
+   * surplus, so each of n names counts for (n - 1) / n of the size. @throws ArchiveError `limit_exceeded`
    */
   countCopy({ size, nlink }: BigIntStats): void {
     this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
@@ -179,8 +179,8 @@ const attributesOf = (packing: TreePacking, { path, location }: LivePath): Buffe
   readAttributes(location, (part) => skip(packing, path, part));
 
 /**
- * Tells whether an otherwise unchanged path still has the recorded attributes. A change of attributes does not change
- * the recorded time.
+ * Tells whether an otherwise unchanged path still has the recorded attributes. They are compared, because a change of
+ * attributes does not change the modification time.
  */
 function hasAttributes(
   packing: TreePacking,

@@ -13,8 +13,8 @@ export interface LivePath {
 }
 
 /**
- * Called for a path that is too long, and for a directory that this process may not read. Everything below that path is
- * left out.
+ * Called for a path that is too long or too deep, which the walk leaves out. Also called for a directory that this
+ * process may not read, whose content the walk leaves out.
  */
 type OnUnreachable = (path: ByteString, reason: string) => void;
 

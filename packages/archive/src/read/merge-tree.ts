@@ -101,8 +101,8 @@ class Cursor {
 type OnGone = (path: ByteString) => Promise<void>;
 
 /**
- * The tree of one root in a chain. The packer reads the recorded tree and walks the disk at the same time, both in path
- * order.
+ * The tree of one root, as the parent chain has recorded it. The packer reads this tree while it walks the disk, both
+ * in path order.
  */
 export class ParentTree {
   private readonly batches: AsyncGenerator<TreeItem[]>;

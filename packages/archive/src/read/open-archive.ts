@@ -29,7 +29,7 @@ export interface ExpectedArchive {
   parentMac?: string | null;
 }
 
-/** An archive with the facts that it must agree with. A chain is an array of these, the full archive first. */
+/** An archive with the facts that it must agree with. A chain is an array of such links, the full archive first. */
 export interface ArchiveLink {
   source: ArchiveSource;
   expected: ExpectedArchive;

@@ -53,7 +53,7 @@ async function checkRoot(archive: OpenArchive, root: string, limits: ArchiveLimi
   }
 }
 
-/** The content of an entry. It can be read once. */
+/** An entry, whose content can be read once. */
 export interface EntryInTurn {
   path: string;
   content: AsyncIterable<Buffer>;

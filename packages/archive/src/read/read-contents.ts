@@ -117,7 +117,7 @@ export class BlockContent {
   }
 }
 
-/** Reads contents of files in order and skips the rest. Only the current block is open. */
+/** Reads contents of an archive's files in order, and skips files that are not requested. Only one block is open. */
 export class ContentReader {
   private readonly archive: OpenArchive;
   private block: NumberedBlock | null = null;
@@ -130,8 +130,8 @@ export class ContentReader {
   }
 
   /**
-   * Yields the content of the file at `row` of `block`. Its SHA-256 is compared after the last piece. A content must be
-   * read to its end, or abandoned, before the next read.
+   * Yields the content of the file at `row` of `block`. The SHA-256 is compared after the last piece. The caller must
+   * read the content to its end, or stop the iteration, before the next read.
    */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
     // Concurrent reads would share one position, and each read would get bytes of the other file.

@@ -106,7 +106,7 @@ export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => strin
     [...scope].flatMap((node) =>
       node.type === 'VariableDeclarator' && textOf(node['id']) === name ? [node['init']] : [],
     );
-  /** Returns the kinds that an expression can stand for, or the name of the function's parameter that it stands for. */
+  /** Returns the kinds that an expression can stand for. If it is a parameter of a function, returns the parameter. */
   const read = (expression: unknown, scope: readonly Node[]): { kind?: string; parameter?: string }[] => {
     if (!isNode(expression)) return [];
     if (expression.type === 'Identifier') {

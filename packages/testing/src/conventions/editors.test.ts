@@ -16,8 +16,7 @@ const launches = (readJson('.vscode/launch.json') as { configurations: Launch[] 
 
 describe('editors', () => {
   it('find the project of every test file, with the names that jest defines', () => {
-    // For a file, an editor uses the project that contains the file, among those that the root's tsconfig.json
-    // references.
+    // An editor finds the project of a file among the projects that the root's tsconfig.json references.
     const { references } = readJson('tsconfig.json') as { references: { path: string }[] };
     expect(references).toContainEqual({ path: './tsconfig.test.json' });
     const project = readJson('tsconfig.test.json') as { compilerOptions: { types: string[] } };

@@ -6,7 +6,7 @@ const tidy: Tree = new Map([
   ['packages/x/src/x.ts', `// The unit is a byte.\n${'export {};\n'.repeat(30)}`],
 ]);
 const tidyNumbers = { ...numbersOf(measureHouse(tidy)), sourceFiles: 650, shortFiles: 650 };
-/** Returns the complaints of the check about the tidy tree with `files` added. */
+/** Adds `files` to the tidy tree, and returns the complaints of the check about the result. */
 const saidOf = (files: Record<string, string>): string[] =>
   complaints(new Map([...tidy, ...Object.entries(files)]), tidyNumbers, () => tidy);
 

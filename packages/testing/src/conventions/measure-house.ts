@@ -14,7 +14,7 @@ export interface Finding {
 }
 
 export interface HouseRow {
-  /** The field in house.json. */
+  /** The field of house.json that has the limit for this number. */
   name: string;
   title: string;
   /** The measured number. A smaller number is better. */

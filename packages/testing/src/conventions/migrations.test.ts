@@ -2,7 +2,7 @@ import { listFiles, readText } from './source-files';
 
 /**
  * Matches statements that remove or rename something, or refuse data. Processes of the previous release still use the
- * migrated database. They may read what is gone or write what is refused.
+ * migrated database, and would fail when they read a removed column or write refused data.
  */
 const takesAway =
   /^\s*(?:DROP\s+(?:TABLE|TYPE|INDEX|VIEW|FUNCTION)|ALTER\s+TABLE[\s\S]*?\b(?:DROP\s+(?:COLUMN|CONSTRAINT)|RENAME|SET\s+NOT\s+NULL|(?:SET\s+DATA\s+)?TYPE\s)|ALTER\s+TYPE[\s\S]*?\bRENAME)/i;
