@@ -100,8 +100,8 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // If the limit was lowered, the window may hold more backups than the limit. Once the backup of the time `opens` has
-  // left the window, fewer backups than the limit remain.
+  // `opens` is the time of the backup whose end in the window leaves fewer backups than the limit. It is the oldest
+  // backup, unless the limit was lowered and the window holds more backups than the limit.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
   return {
     limit: onDemandLimit,

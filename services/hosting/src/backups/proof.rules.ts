@@ -60,7 +60,9 @@ export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, 
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
-/** Whether the next drill is due: at once after a failed drill, `passedAgeMinDays` days after a passed one. */
+/**
+ * Whether a drill is due: at once if there was none or the last one failed, otherwise after `passedAgeMinDays` days.
+ */
 export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
   if (drill === null || drill.reason !== '') return true;
   return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;

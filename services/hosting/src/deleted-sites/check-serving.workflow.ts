@@ -6,7 +6,7 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
 import { admitServing, listWaiting, type WaitingSite } from './deleted-site.store';
 
-/** The most sites of one run. The next run, a minute later, takes the others. */
+/** The most sites that one run checks. The next run, a minute later, takes the others. */
 const checksMax = 40;
 const checksAtOnce = 8;
 /**

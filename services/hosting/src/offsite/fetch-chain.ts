@@ -153,8 +153,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   };
   const readRemote = async (name: string): Promise<Buffer> => {
     const bytes = await remote.read(name);
-    // Every step reads the manifest, and the manifest is small, so it is cached. The reader of the archive compares its
-    // MAC with the recorded MAC.
+    // Every step reads the manifest, and the manifest is small, so it is cached. The reader of the archive compares the
+    // manifest's MAC with the recorded MAC.
     if (name === manifestName && !isLastUse) await store(name, bytes);
     return bytes;
   };

@@ -2,7 +2,7 @@ import { type ArchiveSource, segmentName } from '@drydock/archive';
 
 /** The most readers of one archive at a time. Each thread that extracts the archive is a reader. */
 const readersMax = 2;
-/** How many of the last segments are remembered. A read is in order if the segment before it is remembered. */
+/** How many numbers of read segments are remembered. A read is in order if the number before it is remembered. */
 const recentMax = 16;
 
 /**

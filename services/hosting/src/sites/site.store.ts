@@ -44,8 +44,8 @@ type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null }
  * sites have proven the domain.
  */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
-  // With ON CONFLICT DO NOTHING (`skipDuplicates`) a taken domain does not abort the transaction, which then stores the
-  // refusal.
+  // With ON CONFLICT DO NOTHING (`skipDuplicates`) a taken domain does not abort the transaction, which has yet to
+  // store the refusal.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
   return inserted[0] === undefined ? null : toSite(inserted[0]);
 }
@@ -74,7 +74,7 @@ export async function describeSite(
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }
 
-/** Lists the sites that come after the site `after`, newest first. */
+/** Lists sites, newest first, beginning behind the site `after`. */
 export async function listSites(
   tx: Reader,
   owner: Owner,
@@ -155,7 +155,7 @@ interface Taking {
   formerSiteId: string | null;
 }
 
-/** Gives the domain to the site. False if another site has proven the domain meanwhile. */
+/** Gives the domain to the site. False if a third site, neither this one nor the former one, has proven the domain. */
 export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, formerSiteId }: Taking): Promise<boolean> {
   await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${mode} ${domain}`}, 0))`;
   if (formerSiteId !== null)

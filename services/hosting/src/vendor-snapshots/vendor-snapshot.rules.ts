@@ -85,6 +85,6 @@ export function refuseVendorSnapshot(
   return scope !== 'mailbox' && listing.canBackUp ? null : { code: 'snapshot_unavailable' };
 }
 
-/** Applied after the rule about workflows. So no unfinished workflow belongs to the job, and the refusal names none. */
+/** The callers check for an unfinished workflow first, so the refusal need not name the workflow of the running job. */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;
