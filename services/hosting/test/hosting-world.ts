@@ -35,10 +35,7 @@ const inThisProcess: StartSiteAgent = async (config) => {
   return { url, stop: () => lifetime.close() };
 };
 
-/**
- * Starts an API and a site agent. Workers start with `spawnWorker`. `more` is environment of the API and of the
- * workers.
- */
+/** Starts an API and a site agent, but no worker yet. `more` is environment of the API and of the workers. */
 export async function openWorld(
   backend: QueueBackend,
   caller: Caller,

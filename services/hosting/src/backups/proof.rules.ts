@@ -21,9 +21,9 @@ export interface BackupProofs {
 }
 
 const hourMs = 3_600_000;
-/** A check of the storage is recent for 48 hours. It runs daily, and may be a day late (decisions.md 3). */
+/** A check of the storage counts as recent for 48 hours: checks run daily, and may be a day late (decisions.md 3). */
 const immutabilityAgeMaxMs = 48 * hourMs;
-/** A drill is recent for nine days. It runs weekly, and may be two days late. */
+/** A drill counts as recent for nine days: drills run weekly, and may be two days late. */
 const drillAgeMaxMs = 9 * 24 * hourMs;
 
 interface ImmutabilityClaim {

@@ -36,7 +36,7 @@ export type Standing =
   | { is: 'before' }
   /** The site serves a release that this restore has staged. */
   | { is: 'restored'; releaseId: string; releases: readonly string[] }
-  /** The site serves a release of neither kind, because later work has changed the site. */
+  /** The site serves a third release, because later work has changed the site. */
   | { is: 'changed' }
   | { is: 'gone' };
 
@@ -47,7 +47,8 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
 /**
  * Finds the release that a restore replaces. Usually this is the live release. If the restore itself has made the live
  * release, the record of an earlier run was lost. Then the replaced release is the only one on the host that the
- * restore has not made. If the restore has made all releases, or all but several, returns the live release.
+ * restore has not made. If the host has several releases that the restore has not made, or none, returns the live
+ * release.
  */
 export function replacedBy(
   step: Step,

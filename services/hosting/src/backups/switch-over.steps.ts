@@ -61,8 +61,8 @@ interface Staged {
 }
 
 /**
- * The output of `prove_safety_copy`: how the site answered before it was replaced. Absent if an earlier version of
- * Drydock, which did not have this step, had begun a later step of the restore.
+ * The output of `prove_safety_copy`: how the site answered before the restore. Absent if an earlier version of Drydock,
+ * which did not have this step, had begun a later step of the restore.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;

@@ -18,8 +18,8 @@ const checkMs = 20_000;
 const stepSeconds = 120;
 
 /**
- * Makes a deleted site that was restored active once it serves. A site that was broken when it was deleted comes back
- * broken, and stays suspended until its owner has repaired it.
+ * Gives restored deleted sites the status `active` once they serve. A site that was broken when it was deleted comes
+ * back broken, and stays suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',

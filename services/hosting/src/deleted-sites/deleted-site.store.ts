@@ -155,13 +155,13 @@ export const findDeletedSite = (tx: Reader, { orgId, mode }: Owner, id: string):
 
 /**
  * Works like {@link findDeletedSite}, and locks the row until the transaction ends. So a second restore of the site
- * waits until the first is accepted, and is then refused.
+ * waits until the transaction of the first has ended, and then sees its result.
  */
 export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
   return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);
 }
 
-/** Lists records, newest first, beginning behind the record `after`. */
+/** Lists records, newest first. With `after` only those older than the record `after`. */
 export const listDeletedSites = (
   tx: Reader,
   { orgId, mode }: Owner,

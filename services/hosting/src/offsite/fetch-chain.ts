@@ -198,7 +198,7 @@ function bootId(): string {
 /** An older folder hardly belongs to a running restore. If it does, the restore fetches the objects again. */
 const orphanMs = 48 * 3_600_000;
 
-/** Removes folders that workers have left when they died. */
+/** Removes folders older than `orphanMs`, which workers have left when they died. */
 async function removeOrphans(spoolDir: string, nowMs: number): Promise<void> {
   for (const name of await readdir(spoolDir).catch(() => [])) {
     const folder = path.join(spoolDir, name);

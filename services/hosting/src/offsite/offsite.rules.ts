@@ -30,7 +30,7 @@ export interface Copy {
   createdAt: Date;
   completedAt: Date | null;
   verifiedAt: Date | null;
-  /** The time when Drydock noticed that the storage lacks the copy. Null if the copy was there at the last look. */
+  /** The time when Drydock noticed that the storage lacks the copy. Null unless the last look found it missing. */
   missingAt: Date | null;
 }
 

@@ -97,7 +97,7 @@ interface S3OffsiteOptions {
   /** The `host:port`s of emulators, which may have a private address. */
   allowed: ReadonlySet<string>;
   resolve?: ResolveAll;
-  /** The most pages of a listing, of a thousand keys each. Only tests set it. */
+  /** The most pages of a listing. Only tests set this. */
   pagesMax?: number;
 }
 

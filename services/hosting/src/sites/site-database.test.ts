@@ -40,9 +40,7 @@ afterAll(async () => {
   rmSync(backupsDir, { recursive: true, force: true });
 });
 
-/**
- * Starts a stand-in for a site agent that offers these databases. With null it cannot list them, like an older agent.
- */
+/** Starts a stand-in for a site agent with these databases. With null it cannot list them, like an older agent. */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
     method: 'GET',

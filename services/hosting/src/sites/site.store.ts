@@ -74,7 +74,7 @@ export async function describeSite(
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }
 
-/** Lists sites, newest first, beginning behind the site `after`. */
+/** Lists sites, newest first. With `after` only those older than the site `after`. */
 export async function listSites(
   tx: Reader,
   owner: Owner,
@@ -168,7 +168,7 @@ export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, forme
 
 /** The domains that sites hold now. `isHeld` decides by them whether a deleted site may have its domain back. */
 export interface HeldDomains {
-  /** Domains of sites of the same organisation. */
+  /** Domains of sites of the deleted site's organisation. */
   own: ReadonlySet<string>;
   /** Domains that some organisation has proven. */
   proven: ReadonlySet<string>;
