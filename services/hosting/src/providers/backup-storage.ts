@@ -73,8 +73,8 @@ export interface BackupStorage extends BackupReader {
    */
   source(storageKey: string): ArchiveSource;
   /**
-   * Writes objects. An object is durable when its write resolves. The manifest must be written last, because an archive
-   * counts as finished once it has a manifest.
+   * Writes objects. The manifest must be written last, because an archive counts as finished once it has a manifest.
+   * When the write of the manifest resolves, all objects of the archive are durable.
    */
   sink(storageKey: string): ArchiveSink;
   /**
