@@ -44,8 +44,7 @@ type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null }
  * sites have proven the domain.
  */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
-  // With ON CONFLICT DO NOTHING (`skipDuplicates`) a taken domain does not abort the transaction, which has yet to
-  // store the refusal.
+  // With ON CONFLICT DO NOTHING (`skipDuplicates`) a taken domain gives no row, instead of an error of the database.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
   return inserted[0] === undefined ? null : toSite(inserted[0]);
 }
