@@ -59,7 +59,7 @@ export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox:
   };
 }
 
-/** Looks in `current`, and then in `former`, which may hold older backups. */
+/** Looks for a backup in `current`, and then in `former`, which may hold older backups. */
 const movedReader = (current: BackupReader, former: BackupReader): BackupReader => ({
   locationIn: (mode) => current.locationIn(mode),
   placeIn: (mode) => current.placeIn(mode),

@@ -40,7 +40,7 @@ beforeAll(async () => {
     owner,
     strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
     makeThings,
-    // Without a site host no application is known. Without a worker no storage of a customer can be probed.
+    // No site agent runs, so no application is known. No worker runs, so no storage of a customer can be probed.
     cannotSucceed: {
       getSiteApp: '503 dependency_unavailable',
       restartSiteApp: '503 dependency_unavailable',

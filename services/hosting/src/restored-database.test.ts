@@ -22,7 +22,6 @@ import { fillSite, stateOf } from '../test/site-state';
 
 const { seed, count } = sampleOf('older databases of hosting', { inCi: 2, inChaos: 50 });
 
-/** A site with work on it. */
 interface Work {
   kind: string;
   siteId: string;

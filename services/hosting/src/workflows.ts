@@ -52,7 +52,7 @@ const daySeconds = 24 * 3_600;
  * next drill is a day later.
  */
 const firstDrillMinutes = 3;
-/** A passed drill is repeated at this age: a little less than a week, because the last one may have run late. */
+/** A passed drill is repeated at this age: a little less than a week, because the last drill may have run late. */
 const drillAgeDays = 6.5;
 
 interface Regular {

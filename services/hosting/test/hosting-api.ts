@@ -12,7 +12,7 @@ export const hosting: TestedService = {
   compose: (environment) => composeApi(readServerConfig(environment)),
 };
 
-/** Starts the API without a worker and without a site host, so that accepted work stays queued. */
+/** Starts the API without a worker and without a site agent, so that accepted work stays queued. */
 export const startApi = (caller: Caller, environment: Record<string, string> = {}): Promise<ServiceApi> =>
   startServiceApi(hosting, caller, {
     BACKUPS_DIR: '/nonexistent',

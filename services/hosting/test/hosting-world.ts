@@ -35,7 +35,7 @@ const inThisProcess: StartSiteAgent = async (config) => {
   return { url, stop: () => lifetime.close() };
 };
 
-/** Opens a world with an API, workers and a site agent. `more` is environment of the API and of the workers. */
+/** Starts an API and a site agent, but no worker yet. `more` is environment of the API and of the workers. */
 export async function openWorld(
   backend: QueueBackend,
   caller: Caller,

@@ -4,7 +4,7 @@ import type { HostingWorld } from './hosting-world';
 
 /**
  * The application identifies its process by a random number, because each box has its own pids and two processes may
- * have the same one.
+ * have the same pid.
  */
 const source = `const number = require('node:crypto').randomInt(2 ** 47);
 require('node:http').createServer((_request, answer) => answer.end(String(number))).listen(3000);

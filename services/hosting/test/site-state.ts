@@ -51,7 +51,7 @@ export async function stateOf(world: HostingWorld, siteId: string): Promise<Site
 
 const isMysql = (url: string): boolean => url.startsWith('mysql:');
 
-/** The rows of each statement. */
+/** Resolves with the rows of a single statement, or with a list of the results of several. */
 export async function runMysql(uri: string, sql: string): Promise<unknown> {
   const connection = await createConnection({ uri, multipleStatements: true });
   connection.on('error', () => undefined);
@@ -68,7 +68,7 @@ export async function pageOf(url: string): Promise<string> {
   return `${response.status} ${await response.text()}`;
 }
 
-/** A digest of a tree. The times of files count by the millisecond, because Node cannot set them to the nanosecond. */
+/** A digest of a tree: names, modes, contents, and the times of files in whole milliseconds. */
 export function hashTree(root: string): string {
   const hash = createHash('sha256');
   for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()) {

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { probeHeader } from '../src/providers/ssh/site-host.ssh';
 import { freePort, waitForPort } from './ssh-processes';
 
-/** Stands in for the web server of a host, which an operator would configure to behave in this way. */
+/** Stands in for the web server that an operator configures on a host over ssh. */
 export interface HostWeb {
   port: number;
   close(): Promise<void>;

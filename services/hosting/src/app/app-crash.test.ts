@@ -17,7 +17,7 @@ interface Run extends SiteRun {
   pid: number;
 }
 
-// Cases in which three workers die are left out. A request does not wait until three workers are replaced, so the
+// Cases in which three workers die are left out. A request stops waiting before three workers are replaced, so the
 // restart would be cancelled.
 const scope = crashScope({ delicate: ['touch'], never: / 3 times /, isHasty: true });
 

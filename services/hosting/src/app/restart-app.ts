@@ -98,7 +98,7 @@ export const restartApp = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
-      // The other refusals come first, because they hold whether or not the host answers, and they say more.
+      // The refusals above come first, because they tell the client more than that the host does not answer.
       if (hasApp === null) throw hostUnavailable(error);
       const work = {
         definition: restartAppWorkflow,

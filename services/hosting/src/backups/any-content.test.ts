@@ -23,7 +23,7 @@ import { missingForTrees } from '../../test/trees/read-tree';
 
 /*
  * Sites with generated content are restored from an older backup. No restore may wait for staff, and each must leave
- * the content of the backup or the content from before.
+ * the content of the backup or the content from before the restore.
  */
 
 const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });

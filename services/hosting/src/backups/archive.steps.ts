@@ -98,9 +98,8 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
 }
 
 /**
- * Packs a release, or returns the archive that an earlier attempt has written if the host no longer has the release. A
- * release can be gone if Drydock's database was put back from a backup. Permanent failure `superseded` if the storage
- * has no archive either.
+ * Packs a release. If the host no longer has it, because Drydock's database was put back from a backup, returns the
+ * archive that an earlier attempt has written. Permanent failure `superseded` if there is no such archive.
  */
 export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);

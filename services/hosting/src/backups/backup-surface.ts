@@ -21,7 +21,10 @@ import { allowanceOf, allowanceWindowStart, type Backup, noAllowance, refuseBack
 import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type SkippedRow } from './backup.store';
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
-/** The id of the list that cursors are bound to. Every endpoint that answers a backup surface uses this one id. */
+/**
+ * The id that binds a cursor to the list of backups. All endpoints that answer a backup surface share the id, so that
+ * the list accepts the cursors of all of them.
+ */
 export const backupList = listSiteBackups.id;
 
 /** Rows that a request has read or written itself, in the transaction that accepted its work. */
@@ -68,7 +71,7 @@ interface SurfaceFacts {
   /** One page of the site's backups, newest first. */
   backups: SiteBackup[];
   page: PageMeta;
-  /** Includes every backup that counts against the allowance. */
+  /** Every backup that counts against the allowance. Other backups may be among them. */
   onDemand: readonly Backup[];
   unfinished: UnfinishedWorkflow | null;
   proofs: BackupProofs;

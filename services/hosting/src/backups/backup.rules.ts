@@ -53,7 +53,6 @@ export interface Backup {
   /** Null until the backup has completed. Also null if the backup is kept until its deleted site is purged. */
   expiresAt: Date | null;
   lockedUntil: Date | null;
-  /** The place to which the archive is written. */
   location: SiteBackup['location'];
 }
 
@@ -100,8 +99,8 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // If the limit was lowered, the window may hold more backups than the limit. Once the backup of the time `opens` has
-  // left the window, fewer backups than the limit remain.
+  // When the backup made at `opens` leaves the window, fewer backups than the limit remain. This is the oldest backup,
+  // unless the limit was lowered and the window holds more backups than the limit.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
   return {
     limit: onDemandLimit,

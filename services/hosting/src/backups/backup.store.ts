@@ -66,8 +66,8 @@ export function listSkipped(
 }
 
 /**
- * Finds the last backup that an abandoned deletion took before it began to destroy the site. Returns null if there is
- * none. A site that no workflow works on has no other completed backup without an expiry.
+ * Finds the backup that an abandoned deletion took before it began to destroy the site. Null if there is none. The
+ * missing expiry identifies it: every other completed backup has an expiry, as long as no workflow works on the site.
  */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
@@ -132,7 +132,6 @@ interface NewBackup {
   kind: BackupKind;
   workflowId: string;
   createdAt: Date;
-  /** The place where the backup will be written. */
   location: BackupLocation;
 }
 
@@ -153,7 +152,7 @@ export async function findBackup(tx: Reader, site: Owner & { id: string }, backu
   return backup;
 }
 
-/** Lists the site's backups that come after the backup `after`, newest first. */
+/** Lists the site's backups, newest first. With `after` only those older than the backup `after`. */
 export async function listBackups(
   tx: Reader,
   siteId: string,

@@ -183,7 +183,7 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     await api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
     expect((await restore(siteId, uuidv7())).json).toMatchObject({ code: 'backup_not_found' });
     const { backups } = await surfaceOf(siteId);
-    // The last of these is the unfinished backup itself.
+    // The last point is the unfinished backup itself.
     for (const point of [good, failed, expired, backups[0]?.id ?? '']) {
       expect((await restore(siteId, point)).json).toMatchObject({
         code: 'operation_in_progress',

@@ -20,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * The function of the unique index is changed after the rows were inserted. It then gives both rows the same value, so
- * they cannot be loaded.
+ * The function of the unique index is changed after the rows were inserted. The changed function gives both rows the
+ * same value, so the rows cannot be loaded.
  */
 const lostSql = `CREATE FUNCTION half(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
   CREATE TABLE codes (code int); CREATE UNIQUE INDEX by_half ON codes (half(code)); INSERT INTO codes VALUES (2), (3);

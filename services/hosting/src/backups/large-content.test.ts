@@ -35,7 +35,7 @@ interface LargeCase {
   statements?: string[];
   /** The most memory that a process may use beyond what it needs for a nearly empty site. */
   growthMaxMb: number;
-  /** Digests the content instead of a fingerprint, which cannot read the text of a value of 1 GB. */
+  /** SQL that digests the content. It is used instead of a fingerprint, which cannot read a value of 1 GB. */
   digestSql?: string;
 }
 
@@ -142,7 +142,7 @@ function* descendants(): Generator<{ program: string; peakMb: number }> {
       const script = command.split('\0').find((argument) => /\.[cm]?[jt]s$/.test(argument));
       if (script !== undefined) found.set(pid, { program: path.basename(script), peakMb: field('VmHWM') / 1024 });
     } catch {
-      // The process has ended meanwhile.
+      // The process ended after `/proc` was listed.
     }
   }
   const isOurs = (pid: number): boolean => {

@@ -21,9 +21,9 @@ export interface BackupProofs {
 }
 
 const hourMs = 3_600_000;
-/** A check of the storage is recent for 48 hours. It runs daily, and may be a day late (decisions.md 3). */
+/** A check of the storage counts as recent for 48 hours: checks run daily, and may be a day late (decisions.md 3). */
 const immutabilityAgeMaxMs = 48 * hourMs;
-/** A drill is recent for nine days. It runs weekly, and may be two days late. */
+/** A drill counts as recent for nine days: drills run weekly, and may be two days late. */
 const drillAgeMaxMs = 9 * 24 * hourMs;
 
 interface ImmutabilityClaim {
@@ -60,7 +60,9 @@ export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, 
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
-/** Whether the next drill is due: at once after a failed drill, `passedAgeMinDays` days after a passed one. */
+/**
+ * Whether a drill is due: at once if there was none or the last one failed, otherwise after `passedAgeMinDays` days.
+ */
 export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
   if (drill === null || drill.reason !== '') return true;
   return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;

@@ -37,7 +37,7 @@ const surfaceOf = async (siteId: string) =>
 const statusOf = async (siteId: string) =>
   ((await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string }).status;
 
-/** Fills the site, and creates a table that can be read until {@link spoil}. */
+/** Fills the site, and creates a table that cannot be read any more once {@link spoil} has run. */
 async function fillWithColours(siteId: string, version: number): Promise<void> {
   await fillSite(world, siteId, version);
   const { databaseUrl } = await world.placeOf(siteId);

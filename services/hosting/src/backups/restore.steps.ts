@@ -36,7 +36,7 @@ export type Standing =
   | { is: 'before' }
   /** The site serves a release that this restore has staged. */
   | { is: 'restored'; releaseId: string; releases: readonly string[] }
-  /** The site serves another release, because later work has changed it. */
+  /** The site serves a third release, because later work has changed the site. */
   | { is: 'changed' }
   | { is: 'gone' };
 
@@ -45,9 +45,10 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * Finds the release that a restore replaces. Usually this is the live release. If this restore itself has made the live
- * release, the record of an earlier run was lost. Then the replaced release is the only release that this restore has
- * not made. If there are several such releases, or none, returns the live release.
+ * Finds the release that a restore replaces. Usually this is the live release. If the restore itself has made the live
+ * release, the record of an earlier run was lost. Then the replaced release is the only one on the host that the
+ * restore has not made. If the host has several releases that the restore has not made, or none, returns the live
+ * release.
  */
 export function replacedBy(
   step: Step,
@@ -83,8 +84,8 @@ export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Err
 }
 
 /**
- * Whether a release of this restore is live already. If so, the steps before the switch do nothing. Throws `superseded`
- * if the site serves another release or is gone.
+ * Whether a release of this restore is live already. If so, the steps up to and including `switch` have nothing to do.
+ * Throws `superseded` if later work has changed the site, or if the site is gone.
  */
 export async function isRestored(
   context: WorkContext,

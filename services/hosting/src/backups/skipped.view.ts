@@ -2,7 +2,7 @@ import { isFrontPageLost, type Skipped } from '@drydock/agent/site';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { z } from 'zod';
 
-/** How many of its skipped paths the view of a backup or a copy shows. */
+/** The most skipped paths that the view of a backup or a copy shows. */
 export const sampleSize = 10;
 
 /** The form in which a backup, a copy and their preflights show skipped paths. */

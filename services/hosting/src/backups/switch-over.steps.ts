@@ -61,16 +61,16 @@ interface Staged {
 }
 
 /**
- * The output of `prove_safety_copy`: how the site answered before it was replaced. Absent if an earlier version of
- * Drydock, which did not have this step, had begun a later step of the restore.
+ * The output of `prove_safety_copy`: how the site answered before the restore. Absent if an earlier version of Drydock,
+ * which did not have this step, had begun a later step of the restore.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
 }
 
 /**
- * The second half of every restore. Makes the staged release live, and packs the replaced release as a safety copy. A
- * trial before the freeze proves that the safety copy can be made.
+ * The second half of a restore from a backup or a copy. Makes the staged release live, and packs the replaced release
+ * as a safety copy. A trial before the freeze proves that the safety copy can be made.
  * A failure up to and including `probe` undoes everything. Afterwards the restored site stays live: its freeze ends by
  * itself, so visitors may have written to the site even if `thaw` fails.
  */
@@ -86,8 +86,8 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
 ) {
   return staged
     .step('prove_safety_copy', {
-      // A restore goes on without this trial if an earlier version of Drydock had begun a later step. If its replaced
-      // release cannot be packed, the host keeps that release.
+      // A restore that an earlier version of Drydock has carried past this point goes on without the trial. If the
+      // replaced release then cannot be packed, the host keeps it.
       skipIfPassed: true,
       ...movingLimits,
       weight: 5,
@@ -198,7 +198,7 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged & Pr
 }
 
 /**
- * The end of every restore of an existing site: the site gets its former status back. After a failure, an unfinished
+ * The end of a restore from a backup or a copy: the site gets its former status back. After a failure, an unfinished
  * safety copy is marked as failed with the same code.
  */
 export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput>, 'parked'>> = {
@@ -222,7 +222,7 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
-/** The result if there is no safety copy. The replaced release cannot be packed and stays on the host, or is gone. */
+/** The result without a safety copy: the replaced release cannot be packed and stays on the host, or it is gone. */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };
   findings: Finding[];

@@ -32,7 +32,7 @@ export const takeBackupWorkflow = defineWorkflow({
       if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
       const counted = await listOnDemand(database.pool, site.id, allowanceWindowStart(now()));
       const others = counted.filter(({ id }) => id !== backupId);
-      // A scheduled backup is never in `counted`. It does not use the allowance, so no other backup counts against it.
+      // `counted` has no scheduled backups. If this backup is a scheduled one, no allowance limits it.
       const allowance = allowanceOf(others.length < counted.length ? others : [], now());
       assertStillAllowed(refuseBackup({ site, unfinished: null }, allowance, now()));
       const hosted = await hostOf(siteHosts, platform).describe(refOf(step), fencedCall(step).signal);

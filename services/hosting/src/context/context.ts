@@ -46,7 +46,7 @@ export interface WorkContext {
   archiveKey: RootKey;
   /** How long the restore of a sandbox site waits if the site's name contains `slow`. */
   slowMs: number;
-  /** The end of the lock that an immutability check puts on its control object now. */
+  /** When the lock of an immutability check's control object ends, if the check sets the lock now. */
   controlEnd(): Date;
   /** Reads files and rows of restored sites for the drill. Null if no site can be made for drills. */
   drillProbe: DrillProbe | null;

@@ -6,7 +6,7 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
 import { admitServing, listWaiting, type WaitingSite } from './deleted-site.store';
 
-/** The most sites of one run. The next run, a minute later, takes the others. */
+/** The most sites that one run checks. The next run, a minute later, takes the others. */
 const checksMax = 40;
 const checksAtOnce = 8;
 /**
@@ -18,8 +18,8 @@ const checkMs = 20_000;
 const stepSeconds = 120;
 
 /**
- * Makes a deleted site that was restored active once it serves. A site that was broken when it was deleted comes back
- * broken, and stays suspended until its owner has repaired it.
+ * Gives restored deleted sites the status `active` once they serve. A site that was broken when it was deleted comes
+ * back broken, and stays suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',

@@ -36,8 +36,8 @@ const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => re
 
 /**
  * Takes and verifies a last backup, then destroys the site. No last backup is taken if the host has lost the site, if
- * the site's owner wants none, or if an abandoned deletion has taken one. Then an existing backup is kept, if there is
- * one. Sites on a platform without backups are destroyed without a backup.
+ * the site's owner wants none, or if an abandoned deletion has taken one. In these cases an existing backup is kept, if
+ * there is one. Sites on a platform without backups are destroyed without a backup.
  */
 export const deleteSiteWorkflow = defineWorkflow({
   kind: 'delete_site',

@@ -87,7 +87,8 @@ export function reasonNotRestorable(
 }
 
 /**
- * Whether the storage must be asked for the backup. False if the restore is refused for a reason that comes first.
+ * Whether the storage must be asked for the backup. False if `reasonNotRestorable` gives one of the reasons that it
+ * checks before `no_backup`.
  */
 export const needsObject = ({ record, isStaff }: Pick<DeletedSiteWorld, 'record' | 'isStaff'>, now: Date): boolean =>
   reasonNotRestorable({ record, isStaff, hasObject: true, isDomainHeld: false }, now) === '';

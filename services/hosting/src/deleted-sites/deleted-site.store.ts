@@ -23,8 +23,8 @@ export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | nu
   });
 
 /**
- * Marks records as purged, so that they cannot be restored any more. A record whose site was restored meanwhile is not
- * changed.
+ * Marks records as purged, so that their sites cannot be restored any more. Leaves out records whose site was restored
+ * since they were listed.
  */
 export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
   await tx.deletedSite.updateMany({
@@ -154,14 +154,14 @@ export const findDeletedSite = (tx: Reader, { orgId, mode }: Owner, id: string):
   tx.deletedSite.findFirst({ where: { id, orgId, mode } });
 
 /**
- * Works like {@link findDeletedSite}, and locks the row until the transaction ends. So a second restore waits for the
- * first and sees what it has done.
+ * Works like {@link findDeletedSite}, and locks the row until the transaction ends. So a second restore of the site
+ * waits until the transaction of the first has ended, and then sees its result.
  */
 export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
   return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);
 }
 
-/** Lists the records that come after the record `after`, newest first. */
+/** Lists records, newest first. With `after` only those older than the record `after`. */
 export const listDeletedSites = (
   tx: Reader,
   { orgId, mode }: Owner,
@@ -214,7 +214,7 @@ export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: numbe
 
 /**
  * Makes each site in `serving` active, and schedules the next check of the other sites in `asked`. A site whose status
- * has changed meanwhile stays as it is.
+ * has changed since it was listed for the check stays as it is.
  */
 export async function admitServing(
   tx: Tx,

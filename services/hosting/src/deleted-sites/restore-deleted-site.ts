@@ -32,8 +32,8 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
  * The reason why a deleted site cannot be restored now; null if there is none. The first reason counts, in this order:
  * an earlier restore is rebuilding the site, `reason` of the record, the platform is not offered any more, no host has
  * the programs of its database.
- * A site that was released to its visitors counts as restored, even while its restore still cleans up. Then `reason` is
- * `already_restored`, so other work on the site needs no case of its own.
+ * A site that was released to its visitors counts as restored: `reason` is then `already_restored`, even while the
+ * restore still cleans up or other work on the site is unfinished.
  */
 async function refuseRevival(
   context: HandlerContext,
@@ -77,7 +77,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
                 taken_at: backup.createdAt.toISOString(),
                 age_seconds: Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1_000)),
               },
-        // No free space is shown, because a deleted site has no host yet.
+        // No free space is shown, because a deleted site is on no host.
         space: backup?.archive == null ? null : { needed_bytes: neededBytes(backup.archive), free_bytes: null },
         refusal: refusal === null ? null : problemOf(refusal).body(requestId),
         findings: [

@@ -42,8 +42,8 @@ interface PackedCopy {
 }
 
 /**
- * Packs the files and the database of the current release into the customer's storage. An incremental copy holds only
- * the differences from its parent. Then reads the copy back and verifies it.
+ * Packs the files and the database of the current release into the customer's storage, then reads the copy back and
+ * verifies it. An incremental copy holds only the differences from its parent.
  */
 export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })
@@ -149,7 +149,7 @@ function packCopy(
 }
 
 /**
- * Removes everything that any attempt has written. If the customer's storage refuses, or if all `discardAttempts` fail,
+ * Removes the objects of all attempts at the copy. If the customer's storage refuses, or if all `discardAttempts` fail,
  * the objects stay. Nothing reads them, because the copy is marked as failed.
  */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {

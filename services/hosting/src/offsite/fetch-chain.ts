@@ -153,8 +153,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   };
   const readRemote = async (name: string): Promise<Buffer> => {
     const bytes = await remote.read(name);
-    // Every step reads the manifest, and the manifest is small, so it is cached. The reader of the archive compares its
-    // MAC with the recorded MAC.
+    // Every step reads the manifest, and the manifest is small, so it is cached. The reader of the archive compares the
+    // manifest's MAC with the recorded MAC.
     if (name === manifestName && !isLastUse) await store(name, bytes);
     return bytes;
   };
@@ -198,7 +198,7 @@ function bootId(): string {
 /** An older folder hardly belongs to a running restore. If it does, the restore fetches the objects again. */
 const orphanMs = 48 * 3_600_000;
 
-/** Removes folders that workers have left when they died. */
+/** Removes folders older than `orphanMs`, which workers have left when they died. */
 async function removeOrphans(spoolDir: string, nowMs: number): Promise<void> {
   for (const name of await readdir(spoolDir).catch(() => [])) {
     const folder = path.join(spoolDir, name);

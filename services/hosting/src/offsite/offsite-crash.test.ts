@@ -40,7 +40,7 @@ describe.each(crashBackends())(
       rest: string,
       body: object,
     ): Promise<SiteRun> => {
-      // The test does not wait for the answer, which only explains a request that has started nothing.
+      // The test does not wait for the answer. It shows the answer only if the request has started no workflow.
       let answer = 'nothing';
       const told = (text: string): void => {
         answer = text;

@@ -100,7 +100,7 @@ function viewRestore({ view, copyId }: Restore): NonNullable<SiteOffsite['restor
   };
 }
 
-/** The phase stays `switching` after `thaw`, although visitors use the site, until the safety copy is made. */
+/** The phase stays `switching` until the whole restore has ended, although visitors use the site after `thaw`. */
 function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   if (status === 'succeeded') return 'done';
   if (status === 'failed') return 'failed';
@@ -109,7 +109,10 @@ function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   return phaseOfStep[current?.name ?? ''] ?? 'switching';
 }
 
-/** The id of the list that cursors are bound to. Every endpoint that answers the state uses this one id. */
+/**
+ * The id that binds a cursor to the list of copies. All endpoints that answer the state share the id, so that the list
+ * accepts the cursors of all of them.
+ */
 export const copyList = getSiteOffsite.id;
 
 /** The facts that the rules of offsite copies need, as `tx` sees them. */

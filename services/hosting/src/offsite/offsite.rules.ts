@@ -30,7 +30,7 @@ export interface Copy {
   createdAt: Date;
   completedAt: Date | null;
   verifiedAt: Date | null;
-  /** The time when Drydock found that the storage lacks the copy. Null if Drydock has not, or has found it since. */
+  /** The time when Drydock noticed that the storage lacks the copy. Null unless the last look found it missing. */
   missingAt: Date | null;
 }
 

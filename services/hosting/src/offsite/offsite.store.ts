@@ -75,7 +75,10 @@ export async function dropPending(tx: Tx, destinationId: string): Promise<void> 
   await tx.offsiteDestination.deleteMany({ where: { id: destinationId, state: 'pending' } });
 }
 
-/** Removes the credentials. The rows of the copies stay. Resolves with whether there was a destination. */
+/**
+ * Marks the site's active destination as removed, and deletes its credentials. The rows of the copies stay. Resolves
+ * with false if the site has no active destination.
+ */
 export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
   const { count } = await tx.offsiteDestination.updateMany({
     where: { siteId, state: 'active' },
@@ -224,7 +227,7 @@ export async function markCopyFailed(tx: Tx, copyId: string, errorCode: string):
   await tx.offsiteCopy.updateMany({ where: { id: copyId, status: 'running' }, data: { status: 'failed', errorCode } });
 }
 
-/** Call it once every byte of the copies was read and every MAC compared. */
+/** The caller has read every byte of the copies and compared every MAC. */
 export async function markVerified(tx: Tx, copyIds: readonly string[], verifiedAt: Date): Promise<void> {
   await tx.offsiteCopy.updateMany({
     where: { id: { in: [...copyIds] }, status: 'completed' },

@@ -22,7 +22,7 @@ export const lookMs = 8_000;
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** How many objects are read at once. Each is held in memory, and most have 8 MB. */
+/** How many objects are read at once. Each is held in memory; a segment has up to 8 MB. */
 export const readsAtOnce = 6;
 
 /** The refusal while a customer's storage does not answer: 503 with Retry-After (decisions.md 1). */

@@ -20,7 +20,7 @@ import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
  * Looks for the chain of the named copy in the customer's storage, and records which copies are missing. Resolves with
- * null if no manifest is missing or altered. If the request is refused for another reason, resolves with null without
+ * null if no manifest is missing or altered. If `refuseRestore` refuses the request already, resolves with null without
  * asking the storage.
  */
 async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {

@@ -53,7 +53,7 @@ function isServedAsItIs({ type, path, size }: { type: string; path: string; size
 
 /**
  * Reservoir sampling: keeps `max` items of a stream of unknown length, each with the same probability. `random` returns
- * a number from 0 to 1.
+ * a number from 0 to 1, but never 1.
  */
 function createSample<Item>(max: number, random: () => number): { offer(item: Item): void; items: Item[] } {
   const items: Item[] = [];
@@ -162,7 +162,7 @@ function differs(step: StepContext<unknown, unknown>, what: object): 'content_mi
   return 'content_mismatch';
 }
 
-/** The manifest of a dump of either engine. Both have it under the same path. */
+/** The manifest of a dump of Postgres or of MySQL. Dumps of both engines have the manifest under the same path. */
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**

@@ -5,7 +5,7 @@ import { assertStorageKey, type BackupStorage } from './backup-storage';
 
 const isMissing = (error: unknown): boolean => systemErrorCode(error) === 'ENOENT';
 
-/** Archives as folders below `root`, on the worker's disk. */
+/** Keeps archives as folders below `root`, on the worker's disk. */
 export function localBackupStorage(root: string): BackupStorage {
   const folderOf = (key: string): string => {
     assertStorageKey(key);

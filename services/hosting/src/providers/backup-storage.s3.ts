@@ -97,7 +97,7 @@ const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
 /**
  * How many segments are fetched ahead of each reader, because fetching a segment takes longer than working on it. A
- * segment takes about 8 MB of memory.
+ * segment takes up to 8 MB of memory.
  */
 const segmentsAhead = 3;
 /** The time in which one object must be read to its end. */
@@ -128,7 +128,7 @@ export function s3BackupReader(place: S3Place): BackupReader & { close(): void }
 }
 
 /**
- * Archives as objects of Drydock's own bucket. In a bucket with Object Lock nobody can change or remove a locked
+ * Keeps archives as objects in Drydock's own bucket. In a bucket with Object Lock nobody can change or remove a locked
  * archive.
  */
 export function s3BackupStorage(place: S3Place): S3BackupStorage {

@@ -73,8 +73,8 @@ export interface BackupStorage extends BackupReader {
    */
   source(storageKey: string): ArchiveSource;
   /**
-   * Writes objects. An object is durable when its write resolves. The manifest must be written last, because an archive
-   * counts as finished once it has a manifest.
+   * Writes objects. The manifest must be written last, because an archive counts as finished once it has a manifest.
+   * When the write of the manifest resolves, all objects of the archive are durable.
    */
   sink(storageKey: string): ArchiveSink;
   /**
@@ -110,7 +110,7 @@ export const backupPrefix = ({
 /** The key of one attempt. The key ends with the fence of the attempt, which no other attempt at the backup has. */
 export const attemptKey = (prefix: string, fence: string): string => `${prefix}/${fence}`;
 
-/** The folder of all attempts, from the key of one. */
+/** The folder of all attempts at a backup, from the key of one attempt. */
 export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, storageKey.lastIndexOf('/'));
 
 /** The folder of all attempts at a backup. A failed backup has no storage key, but attempts may have left objects. */

@@ -40,9 +40,9 @@ const documentType = '<!doctype';
 
 /**
  * Cuts off answers that are larger than any real one, because the client reads every answer into memory, errors too.
- * The content of an object is the exception.
- * Also cuts off an answer with several document types. The client's parser copies the whole answer for each document
- * type, which takes half a second for an answer of 4 MB.
+ * The content of an object has its own limits.
+ * Also cuts off an answer with several document types. The client's parser copies the whole answer once for each
+ * document type, and each copy of 4 MB takes half a second.
  */
 function capAnswers(client: S3Client): void {
   client.middlewareStack.add(
@@ -97,14 +97,14 @@ interface S3OffsiteOptions {
   /** The `host:port`s of emulators, which may have a private address. */
   allowed: ReadonlySet<string>;
   resolve?: ResolveAll;
-  /** The most pages of a listing, of a thousand keys each. Only tests set it. */
+  /** The most pages of a listing. Only tests set this. */
   pagesMax?: number;
 }
 
-/** Within `objectMs` a line of 4 Mbit/s carries 60 MB, twice as much as the largest object of an archive has. */
+/** Within `objectMs` a line of 4 Mbit/s carries 60 MB, more than twice the largest object of an archive. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
-/** An archive of 4 TB takes about 800 pages, and its folder may also have the leftovers of earlier attempts. */
+/** An archive of 4 TiB takes about 800 pages, and its folder may also have the leftovers of earlier attempts. */
 const defaultPagesMax = 5_000;
 
 /** Many deletes run at once, because each is only a small call. */
@@ -254,7 +254,7 @@ class OpenS3 implements OffsiteStorage {
     return false;
   }
 
-  /** The storage decides how many keys a page has. */
+  /** Yields the keys below `Prefix`, page by page. The storage decides how many keys a page has. */
   private async *list(Prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined;
     for (let page = 0; page === 0 || token !== undefined; page += 1) {

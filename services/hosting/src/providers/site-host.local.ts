@@ -99,7 +99,7 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** An agent of an earlier version cannot list its databases. It has only this one. */
+/** An agent of an earlier version cannot list its databases, and has only Postgres. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
 /** Null for a site without a live release: its creation was interrupted. */

@@ -93,8 +93,8 @@ export interface ArchiveToWrite {
   /** About how many bytes there are to pack, for the progress. Null if unknown. */
   expectedRawBytes: number | null;
   /**
-   * The chain that this archive continues, the full archive first. Only differences from it are packed. A full archive
-   * has none.
+   * The chain that this archive continues, the full archive first. Only differences from the chain are packed. A full
+   * archive has no parents.
    */
   parents?: readonly ArchiveAtHand[];
 }

@@ -143,7 +143,7 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // Without a connection the vendor has begun nothing. After any other failure the vendor may have read a change.
+    // Without a connection the vendor has begun nothing. After any other failure the vendor may have got the change.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
     throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {
       cause: error,

@@ -38,8 +38,8 @@ export interface VendorTimeline extends VendorTimelineReader {
   takeSnapshot(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<void>;
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
   /**
-   * The package of `owner` for `domain`; makes it if there is none. A repeated call makes no second one. VendorError
-   * `refused` if the domain has a package of another owner.
+   * The package of `owner` for `domain`; makes it if there is none. A repeated call makes no second package.
+   * VendorError `refused` if the domain has a package of another owner.
    */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;

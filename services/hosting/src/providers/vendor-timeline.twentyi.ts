@@ -3,7 +3,7 @@ import type { VendorHttp } from './vendor-http';
 import { VendorError, type VendorPackage, type VendorTimeline, type VendorTimelineReader } from './vendor-timeline';
 import type { VendorItem, VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.types';
 
-/** The answers of the vendor. Unknown fields are ignored. */
+/** The schemas in this file describe the vendor's answers. Unknown fields are ignored. */
 const packagesSchema = z.array(
   z.object({ id: z.int(), name: z.string(), label: z.string().default(''), preview_url: z.url() }),
 );

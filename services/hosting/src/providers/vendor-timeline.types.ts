@@ -23,7 +23,7 @@ export interface VendorItem {
   points: readonly VendorPoint[];
 }
 
-/** The timelines of a package, as the vendor tells them now. Every flag is the vendor's. */
+/** The timelines of a package, as the vendor lists them now. The flags are copied from the vendor's answer. */
 export interface VendorListing {
   isAvailable: boolean;
   isPermitted: boolean;

@@ -53,8 +53,8 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   .build();
 
 /**
- * Removes the data of a page of backups, then records the removals. If the worker dies before the record, the removals
- * of one page are repeated.
+ * Removes the data of a page of backups, then records the removals. If the worker dies before it has recorded them, the
+ * removals of one page are repeated.
  */
 async function removePage(
   context: WorkContext,
@@ -70,8 +70,8 @@ async function removePage(
 }
 
 /**
- * Whether the data of the backup is gone. Data that the storage does not release yet is left to the next run, so that
- * other backups are not held up.
+ * Removes the data of a backup. Resolves with whether all data is gone. Data that the storage does not release yet is
+ * left to the next run, so that other backups are not held up.
  */
 async function removeBackup(
   { backupStorage }: WorkContext,

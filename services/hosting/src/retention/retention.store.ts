@@ -126,7 +126,7 @@ export interface Leftover extends Spent, Place {
   storageKey: string | null;
 }
 
-/** Expired backups whose data is still there and not locked, the earliest end of a lock first. */
+/** Expired backups whose data is still there and not locked, ordered by the time when their lock ended. */
 export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
     SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey",

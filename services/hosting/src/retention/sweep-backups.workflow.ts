@@ -60,7 +60,7 @@ async function startPage(
   return { looked: sites.length, started };
 }
 
-/** Resolves with false, and begins nothing, if other work on the site has begun meanwhile. */
+/** Resolves with false, and begins nothing, if the site has an unfinished workflow. */
 async function startBackup(
   context: WorkContext,
   tx: Tx,

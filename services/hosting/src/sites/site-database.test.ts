@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(backupsDir, { recursive: true, force: true });
 });
 
-/** Starts a site host that offers these databases. With null it has no such route, like an older agent. */
+/** Starts a stand-in for a site agent with these databases. With null it cannot list them, like an older agent. */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
     method: 'GET',
@@ -75,7 +75,10 @@ async function apiWith(environment: Record<string, string>): Promise<ServiceApi>
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
-/** Asks to restore a deleted site. Resolves with the code of the preflight, and the restore's status and code. */
+/**
+ * Requests the restore of a deleted site. Resolves with the preflight's refusal code, and the restore's status and
+ * code.
+ */
 async function revive(
   api: ServiceApi,
   database: SiteDatabase,

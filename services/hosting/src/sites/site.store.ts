@@ -44,8 +44,7 @@ type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null }
  * sites have proven the domain.
  */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
-  // With ON CONFLICT DO NOTHING (`skipDuplicates`) a taken domain does not abort the transaction, which then stores the
-  // refusal.
+  // With ON CONFLICT DO NOTHING (`skipDuplicates`) a taken domain gives no row, instead of an error of the database.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
   return inserted[0] === undefined ? null : toSite(inserted[0]);
 }
@@ -74,7 +73,7 @@ export async function describeSite(
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }
 
-/** Lists the sites that come after the site `after`, newest first. */
+/** Lists sites, newest first. With `after` only those older than the site `after`. */
 export async function listSites(
   tx: Reader,
   owner: Owner,
@@ -155,7 +154,7 @@ interface Taking {
   formerSiteId: string | null;
 }
 
-/** Gives the domain to the site. False if another site has proven the domain meanwhile. */
+/** Gives the domain to the site. False if a third site, neither this one nor the former one, has proven the domain. */
 export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, formerSiteId }: Taking): Promise<boolean> {
   await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${mode} ${domain}`}, 0))`;
   if (formerSiteId !== null)
@@ -168,7 +167,7 @@ export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, forme
 
 /** The domains that sites hold now. `isHeld` decides by them whether a deleted site may have its domain back. */
 export interface HeldDomains {
-  /** Domains of sites of the same organisation. */
+  /** Domains of sites of the deleted site's organisation. */
   own: ReadonlySet<string>;
   /** Domains that some organisation has proven. */
   proven: ReadonlySet<string>;

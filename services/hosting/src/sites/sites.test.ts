@@ -198,7 +198,7 @@ it('the preflight of a deletion tells what would be left to restore from, and gi
   const siteId = await givenSite(api, owner);
   const preflight = async (query = '') =>
     (await api.call('POST', `/v1/sites/${siteId}/deletion/preflight${query}`)).json;
-  // No site host runs, so the preflight gets no answer.
+  // No site agent runs, so the preflight gets no answer from one.
   expect(await preflight()).toMatchObject({
     would: expect.stringMatching(/It can come back until the record of its deletion is purged$/),
     refusal: null,
@@ -215,7 +215,7 @@ it('the preflight of a deletion tells what would be left to restore from, and gi
     findings: [{ level: 'WARNING', code: 'no_last_backup', detail }],
     undo: false,
   });
-  // A completed backup of a site without an expiry is one that an abandoned deletion has left.
+  // While a site exists, only the last backup of an abandoned deletion is completed and has no expiry.
   await api.rows('UPDATE backups SET expires_at = NULL WHERE id = $1', [backupId]);
   expect(await preflight()).toMatchObject({
     would: expect.stringContaining('It can come back'),

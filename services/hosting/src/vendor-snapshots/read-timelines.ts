@@ -91,9 +91,9 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * How long a request may read the listing: `before` Drydock accepts the request, and `after` the wait for the vendor,
- * for the answer. That wait takes up to `startDecidedMs`. The sum of the three is less than `answerWithinMs` of
- * packages/service.
+ * The time in which a request must read the vendor's listing. `before` is for the read before Drydock accepts the
+ * request. Then the request waits for the vendor, up to `startDecidedMs`. `after` is for the read after that wait,
+ * which the answer shows. The sum of the three times is less than `answerWithinMs` of packages/service.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 

@@ -27,8 +27,8 @@ interface Run extends SiteRun {
   packageId: string;
 }
 
-// Cases in which three workers die are left out. A request does not wait until three workers are replaced, and nothing
-// is sent to the vendor after that.
+// Cases in which three workers die are left out. A request stops waiting before three workers are replaced, and then
+// nothing is sent to the vendor.
 const scope = crashScope({ delicate: ['send'], never: / 3 times /, isHasty: true });
 
 describe('every step of an order to the vendor survives its crash', () => {
@@ -53,8 +53,8 @@ describe('every step of an order to the vendor survives its crash', () => {
   const look = (run: Run) => lookAtRun(world, run);
   const ledger = async () => providerEntries(await world.vendor.ledger());
   /**
-   * Resolves with the number of requests that the vendor has carried out, at most one. Throws unless there is one audit
-   * entry exactly if the step `send` has succeeded.
+   * Resolves with the number of requests that the vendor has carried out. Throws if there are several. Also throws
+   * unless there is one audit entry after a successful step `send`, and none otherwise.
    */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;

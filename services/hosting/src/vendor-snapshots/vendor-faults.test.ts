@@ -190,7 +190,7 @@ it('reads the listing again before it sends: a point that has just gone is refus
   });
   const answer = { kind: 'fixed', status: 200, body: await real.text() } as const;
   await world.vendor.change(packageId, { forget: { scope: 'web', id: '', restoreAsOf: Number(timestamp) } });
-  // The API gets an earlier listing, which has the point. The worker gets the real one, which lacks it.
+  // The API gets an earlier listing, which has the point. The worker gets the real one, which lacks the point.
   await world.vendor.fault({ path: 'timelineBackup$', times: 1, answer });
   const answered = await restore(world, siteId, { scope: 'web', timestamp });
   expect([answered.status, answered.json]).toMatchObject([422, { code: 'restore_point_stale' }]);
@@ -288,7 +288,7 @@ it.each(['at once', 'when it is too late to send'] as const)(
     writeFileSync(path.join(faults, 'vendor_restore.send.before@kill'), '');
     const dying = world.spawnWorker({ DRYDOCK_FAULTS: faults });
     const killed = once(dying, 'exit');
-    // A request that is accepted before the worker is ready may be cancelled. Then it is made again.
+    // A request that is accepted before the worker is ready may be cancelled. Then the test sends another.
     let asked: Promise<unknown>;
     do {
       asked = restoreWeb(siteId);

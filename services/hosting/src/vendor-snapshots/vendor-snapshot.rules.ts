@@ -77,14 +77,17 @@ export function refuseVendorSnapshot(
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // Only a database must be in the listing. The vendor does not list a website without a restore point, but takes the
-  // first snapshot of one.
+  // Only a database must be in the listing. The vendor does not list a website without a restore point, but takes a
+  // first snapshot of such a website.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;
   return scope !== 'mailbox' && listing.canBackUp ? null : { code: 'snapshot_unavailable' };
 }
 
-/** Applied after the rule about workflows. So no unfinished workflow belongs to the job, and the refusal names none. */
+/**
+ * The callers check for an unfinished workflow first. So the running job belongs to no workflow, and the refusal names
+ * none.
+ */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

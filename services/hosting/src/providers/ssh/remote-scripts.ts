@@ -1,8 +1,8 @@
 /**
  * The beginning of every script on the host. The text is constant: data of a site reaches a script only as "$1" and the
- * like, never as code. Secrets come by stdin and reach programs by the environment. Only the same account can read the
- * environment, so no list of processes shows a secret. The first line of stdin is the password of the database's
- * administrator. Exit codes 90 to 96 tell why a script refuses (`remoteFailure` in run-on-site.ts).
+ * like, never as code. Secrets come by stdin and reach programs by the environment, which other accounts cannot read.
+ * So no list of processes shows a secret. The first line of stdin is the password of the database's administrator. Exit
+ * codes 90 to 96 tell why a script refuses (`remoteFailure` in run-on-site.ts).
  */
 const remotePrelude = String.raw`
 set -eu
@@ -77,7 +77,8 @@ refuse_dump() {
 /**
  * The scripts' functions for MariaDB or MySQL. A site's role and all its databases have the same hash in their names,
  * by which `drop_role` finds the databases. A grant reads a name as a pattern, so `_` gets a backslash. In binary mode
- * the client executes none of its own commands from its input, so a dump can run no program on the host.
+ * the client takes only `delimiter` and `charset` of its own commands from its input, so a dump can run no program on
+ * the host.
  */
 const remoteMysql = String.raw`
 client=$(command -v mariadb || command -v mysql)
@@ -252,9 +253,9 @@ mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
   /**
    * $1 `account` or `owner`; the rest of stdin is the tar. The script enters the release's folder while it holds the
-   * lock. A later attempt moves that folder away and makes another, so a script of an earlier attempt cannot write into
-   * it. As `owner` tar may write files whose permissions exclude their own account, but cannot set access lists that
-   * name other accounts.
+   * lock. A later attempt moves that folder away and makes a new one, so a script of an earlier attempt cannot write
+   * into the new folder. As `owner` tar may write files whose permissions exclude their own account, but cannot set
+   * access lists that name other accounts.
    */
   writeFiles: String.raw`
 claim
@@ -293,7 +294,7 @@ end_sessions
 claim
 rm -f "$site/maintenance"
 `,
-  /** $1 the release that must be current before. */
+  /** $1 the release that must be live before the switch. */
   switchRelease: String.raw`
 claim
 now=$(pointer)
@@ -349,7 +350,7 @@ discard "$site/releases/$release"
 
 export type RemoteScript = keyof typeof scripts;
 
-/** The scripts that move all bytes of a site, or wait until these are on disk. The other scripts take only a moment. */
+/** The scripts that move all bytes of a site, or wait until the bytes are on disk. Other scripts take only a moment. */
 export const movingScripts: ReadonlySet<RemoteScript> = new Set([
   'readFiles',
   'readDatabase',

@@ -186,7 +186,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // The exit code comes before an error of the input: it tells why a command ended before it had read all its input.
+    // The exit code takes precedence over an error of the input: it tells why the command did not read all its input.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;

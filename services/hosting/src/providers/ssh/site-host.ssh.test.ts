@@ -186,7 +186,7 @@ function watchCommandLines(): { end(): Promise<string> } {
       try {
         seen.add(readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' '));
       } catch {
-        // The process has ended meanwhile.
+        // The process ended after `/proc` was listed.
       }
     }
   };

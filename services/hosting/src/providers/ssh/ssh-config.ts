@@ -20,7 +20,7 @@ const sshHostSchema = z.strictObject({
 
 export type SshHostConfig = z.output<typeof sshHostSchema>;
 
-/** Reads the JSON of SSH_SITE_HOST. The error names the wrong fields, but never their values. */
+/** Reads the JSON of SSH_SITE_HOST or SSH_SANDBOX_SITE_HOST. The error names the wrong fields, never their values. */
 export function parseSshHost(text: string): SshHostConfig {
   const parsed = sshHostSchema.safeParse(readJson(text));
   if (parsed.success) return parsed.data;

@@ -13,7 +13,7 @@ type Address = Pick<SshHostConfig, 'host' | 'port' | 'user' | 'private_key_file'
 const fingerprintOf = (key: Buffer): string =>
   `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
 
-/** The host shows another key than the configured one. Nothing was sent to it, not even the name of the account. */
+/** The host shows another key than the configured one. The name of the account was not sent to it. */
 export class HostKeyError extends Error {
   constructor({ host, port, host_key_fingerprint: expected }: Address, shown: string) {
     super(
@@ -74,7 +74,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
   }
 }
 
-/** Fewer than OpenSSH allows: its MaxSessions is 10 by default. */
+/** The most channels of one connection. OpenSSH allows 10 by default (MaxSessions). */
 const channelsMax = 8;
 
 interface Line {

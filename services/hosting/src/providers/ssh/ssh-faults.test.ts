@@ -49,8 +49,8 @@ onHost('a host over ssh behind a bad network', () => {
   });
 
   /**
-   * The direction and the bytes after which the connection breaks: in the command, the input, the output and the
-   * answer.
+   * The side that sends, and after how many bytes from that side the connection breaks: within the command, its input,
+   * its output, and a short answer.
    */
   const cuts = [
     ['client', 1_000],
@@ -59,7 +59,10 @@ onHost('a host over ssh behind a bad network', () => {
     ['upstream', 250],
   ] as const;
 
-  /** Makes the call once for each of `cuts`, where it loses its connection, and then once without a loss. */
+  /**
+   * Makes the call once for each of `cuts`, and then once without a cut. A call that moves fewer bytes than a cut
+   * allows does not lose its connection.
+   */
   async function afterLosses<T>(call: () => Promise<T>): Promise<T> {
     for (const [side, bytes] of cuts) {
       await driver.describe(newSiteRef());
@@ -165,8 +168,8 @@ onSmallDisk('a host over ssh whose disk is full', () => {
   it('refuses a restore permanently when it runs full during it, serves on, and restores once there is room', async () => {
     const [site, other] = [newSiteRef(), newSiteRef()];
     for (const one of [site, other]) await rig.driver.create(one, { domain: 'shop.example.com' }, nextOrder());
-    // On this disk each file takes a page of memory, four times what the archive records, so the check of free space
-    // passes.
+    // On this disk each of these files takes a page of 4 KiB, but in the tar only about 2 KiB. So the check of free
+    // space, which goes by the size of the tar, passes.
     await fillUp(site, 2_200);
     const archive = await packCurrent(rig.driver, site, storage);
     const wanted = await rig.stateOf(site);
