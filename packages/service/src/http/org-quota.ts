@@ -78,7 +78,7 @@ export const setQuota = <Tx>({ database, quota }: QuotaContext<Tx>, path: string
         [owner.orgId, mode, body.limit],
       );
     await audit(sql, {
-      orgId: caller.orgId,
+      orgId: owner.orgId,
       mode,
       actorKeyId,
       action: 'quota.set',

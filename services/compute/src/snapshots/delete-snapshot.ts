@@ -1,6 +1,5 @@
-import type { deleteServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
+import { deleteServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
-import { problems } from '@drydock/contracts/platform/problems';
 import type { AwaitHandlers } from '@drydock/service/http';
 import {
   acceptWorkflow,
@@ -21,6 +20,8 @@ import { readLockedServer, readServer } from '../servers/server-record';
 import { deleteSnapshotWorkflow } from './delete-snapshot.workflow';
 import { readNamedSnapshot } from './list-snapshots';
 import { refuseDeletion } from './snapshot.rules';
+
+const declared: ReadonlySet<string> = new Set(endpoint.problems);
 
 /**
  * Has a worker delete a snapshot, because the API may change nothing at a provider. Waits for the worker, and answers
@@ -51,7 +52,8 @@ export const deleteSnapshot = (context: HandlerContext) =>
       if (waited.state === 'succeeded') return { status: 204 };
       if (waited.state === 'cancelled')
         throw problem('dependency_unavailable', { extra: { dependency: 'compute-worker' }, retryAfterSeconds: 5 });
-      if (waited.state === 'failed' && problems[waited.problem.code].status === 422) throw problemOf(waited.problem);
+      if (waited.state === 'failed' && declared.has(waited.problem.code)) throw problemOf(waited.problem);
+      // What else may fail is the provider's work, and may be tried again.
       if (waited.state === 'failed') throw providerUnavailable();
       const detail = 'The deletion was begun and is not over yet. Deleting the snapshot again is harmless.';
       throw problem('dependency_unavailable', {
