@@ -93,10 +93,7 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/**
- * Returns a variable `NAME_FILE` with a file's path for each secret. Our programs and the image of Postgres read the
- * secret from that file.
- */
+/** Returns a variable `NAME_FILE` for each secret: the path of the file from which the container reads the secret. */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {

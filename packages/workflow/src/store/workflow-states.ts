@@ -306,8 +306,7 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// During an undo, customers still see the error that caused the undo. An abandoned workflow keeps the error
-// `abandoned`.
+// During an undo, customers still see its cause. An abandoned workflow keeps the error `abandoned`.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,
@@ -343,8 +342,7 @@ export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => de
 /**
  * Abandons a workflow that waits for staff. A worker then ends the workflow as failed with `abandoned`, and calls
  * `onEnd.failed` in the same transaction. The resource stays as it is and is unlocked. `detail` describes the resource
- * and replaces the advice of the problem code. As in {@link retryWorkflow}, the caller may enqueue the workflow, and
- * `workflow_not_waiting` is thrown if it does not wait for staff.
+ * and replaces the advice of the problem code. Who enqueues, and what is thrown: see {@link retryWorkflow}.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);

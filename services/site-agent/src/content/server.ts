@@ -98,7 +98,7 @@ class ContentServer {
     const app = isApp
       ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) }
       : null;
-    // Of an application, only the files in public/ are sent. All other requests go to the application, so that its code
+    // Only the files in public/ of an application are sent. All other requests go to the application, so that its code
     // and its other files are not sent.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };

@@ -139,8 +139,8 @@ export class AppVisit implements AppVisitor {
       if (body.length === 0) response.flushHeaders();
       if (body.length === 0 || response.write(body)) go();
       else {
-        // A visitor who takes nothing would keep its place for ever, so it has limited time to take this piece. The limit
-        // ends with the piece, because the application may be slow with the next one.
+        // A visitor who takes nothing would keep its place for ever, so it has limited time to take this piece. The
+        // limit ends with the piece, because the application may be slow with the next one.
         response.setTimeout(untakenMs);
         response.once('drain', () => {
           response.setTimeout(0);
