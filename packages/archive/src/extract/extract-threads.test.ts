@@ -61,6 +61,28 @@ test('an aborted extraction writes nothing any more, even if its threads still w
   expect(describeTree(target)).toEqual(left);
 });
 
+test('an extraction that is aborted while it checks the archive writes nothing any more', async () => {
+  const { link } = await packSite('aborted');
+  const roots = { files: join(freshFolder(), 'target'), more: join(freshFolder(), 'more') };
+  const stop = new AbortController();
+  const read = link.source.read.bind(link.source);
+  let letGo = (): void => undefined;
+  const isFree = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  link.source.read = async (name) => {
+    if (!name.startsWith('index')) return read(name);
+    stop.abort(new Error('enough'));
+    await isFree;
+    return read(name);
+  };
+  await expect(extract({ chain: [link], key, roots, signal: stop.signal })).rejects.toThrow('enough');
+  const left = Object.values(roots).map(describeTree);
+  letGo();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(Object.values(roots).map(describeTree)).toEqual(left);
+});
+
 test('the next extraction reuses an idle thread, and at most two idle threads are kept', async () => {
   const [first, second, third] = [takeThread(), takeThread(), takeThread()];
   for (const thread of [first, second, third]) restThread(thread);

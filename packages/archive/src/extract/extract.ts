@@ -98,7 +98,9 @@ interface ExtractResult {
  */
 export async function extract(options: ExtractOptions): Promise<ExtractResult> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
-  const checking = checkTargets(archives, options);
+  const targets = await prepareTargets(options);
+  // The check writes nothing, so it may go on for a moment after an abort.
+  const checking = checkTargets(archives, targets, options);
   checking.catch(() => undefined); // `writeTree` awaits this promise, and reports its rejection
   const done = { entries: 0, rawBytes: 0 };
   for (const [root, directory] of Object.entries(options.roots)) {
@@ -120,33 +122,43 @@ interface CheckedTargets extends ExtractResult {
   tasks: Map<string, CheckedTree['tasks']>;
 }
 
-/** Checks all roots before the first write to any of them. */
-async function checkTargets(archives: readonly OpenArchive[], options: ExtractOptions): Promise<CheckedTargets> {
+interface Target {
+  root: string;
+  directory: string;
+  /** Whether the file system of the directory ignores case or Unicode normalisation in names. */
+  folds: boolean;
+}
+
+/** Makes the staging folder of each root, and tries how its file system compares names. */
+async function prepareTargets({ roots, foldsNames }: ExtractOptions): Promise<Target[]> {
+  const targets: Target[] = [];
+  for (const [root, directory] of Object.entries(roots)) {
+    if (!directory.startsWith('/')) throw new TypeError('the target of a root is an absolute path');
+    await prepareStaging(directory).catch((error: unknown) => Promise.reject(asWriteError(error)));
+    targets.push({ root, directory, folds: foldsNames ?? (await probeFolding(directory)) });
+  }
+  return targets;
+}
+
+/** Checks all roots before the first path of any of them is written. */
+async function checkTargets(
+  archives: readonly OpenArchive[],
+  targets: readonly Target[],
+  options: ExtractOptions,
+): Promise<CheckedTargets> {
   const checked: CheckedTargets = { entries: 0, rawBytes: 0, tasks: new Map() };
-  for (const [root, directory] of Object.entries(options.roots)) {
-    const tree = await checkTarget(archives, root, directory, options);
+  for (const { root, directory, folds } of targets) {
+    const tree = await checkTree(archives, root, {
+      limits: completeLimits(options.limits),
+      folds,
+      ...(options.signal && { signal: options.signal }),
+    });
+    await checkSpace(directory, tree.rawBytes);
     checked.entries += tree.entries;
     checked.rawBytes += tree.rawBytes;
     checked.tasks.set(root, tree.tasks);
   }
   return checked;
-}
-
-async function checkTarget(
-  archives: readonly OpenArchive[],
-  root: string,
-  directory: string,
-  options: ExtractOptions,
-): Promise<CheckedTree> {
-  if (!directory.startsWith('/')) throw new TypeError('the target of a root is an absolute path');
-  await prepareStaging(directory).catch((error: unknown) => Promise.reject(asWriteError(error)));
-  const tree = await checkTree(archives, root, {
-    limits: completeLimits(options.limits),
-    folds: options.foldsNames ?? (await probeFolding(directory)),
-    ...(options.signal && { signal: options.signal }),
-  });
-  await checkSpace(directory, tree.rawBytes);
-  return tree;
 }
 
 async function writeTree(
