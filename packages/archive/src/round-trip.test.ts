@@ -327,7 +327,10 @@ function makeDeep(site: string, name: string, depth: number): void {
   expect(spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).status).toBe(0);
 }
 
-/** Describes the files at the end of a deep path: number of names and time, target of the symlink, content. */
+/**
+ * Describes the files at the end of a deep path: the number of hard links and the mtime of the file, the target of the
+ * symlink, and the content.
+ */
 function readDeep(site: string, name: string, depth: number): string {
   const script = `for (1..$ARGV[1]) { chdir $ARGV[0] or die } exec '/bin/sh', '-c', "stat -c '%h %.9Y' bottom; readlink link; cat second"`;
   return spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).stdout.toString();

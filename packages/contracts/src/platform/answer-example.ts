@@ -1,8 +1,9 @@
 import type { JsonSchema, SchemaComponents } from './json-schema';
 
 /**
- * Example values by the name of a field, by `Schema.name` if the example of one schema differs from the others, or by
- * the id of a whole schema.
+ * Examples of fields and of whole schemas. The key is the name of a field (`title`), the id of a schema with the name of
+ * its field (`WorkflowStep.name`) if the field needs another example in that schema, or the id of a schema
+ * (`Metadata`).
  */
 const values: Readonly<Record<string, string | number | boolean | null | Readonly<Record<string, string>>>> = {
   Metadata: { contract: 'C-1041' },

@@ -87,8 +87,8 @@ export interface StartableWorkflow<Input> {
 }
 
 /**
- * A workflow as a plain value. Requests start it, and a worker runs it with its own context. {@link workflowsFor} makes
- * it.
+ * A workflow as a plain value. Requests start the workflow, and a worker runs it with the worker's context. The `build`
+ * of a builder makes a definition; see {@link workflowsFor}.
  */
 export interface WorkflowDefinition<Context, Tx, Input = unknown> extends StartableWorkflow<Input> {
   steps: readonly StepDefinition<Context, Tx>[];

@@ -30,10 +30,10 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**
  * The reason why a deleted site cannot be restored now; null if there is none. The first reason counts, in this order:
- * an earlier restore is rebuilding the site, `reason` of the record, the platform is not offered any more, no host has
+ * an earlier restore is rebuilding the site, the parameter `reason`, the platform is not offered any more, no host has
  * the programs of its database.
- * A site that was released to its visitors counts as restored: `reason` is then `already_restored`, even while the
- * restore still cleans up or other work on the site is unfinished.
+ * Once the site was released to its visitors, `reason` is `already_restored`, even while the restore still cleans up or
+ * other work on the site is unfinished.
  */
 async function refuseRevival(
   context: HandlerContext,

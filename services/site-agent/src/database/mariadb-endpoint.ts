@@ -162,7 +162,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
 const greetingProtocol = 10;
 const okPacket = 0x00;
-/** The most bytes of a greeting. A real greeting has some hundred bytes: a version, a number, a scramble. */
+/** The most bytes of a greeting that are read. A real greeting is shorter: a version, a number, a scramble. */
 const greetingBytesMax = 1_024;
 
 const refusals: Record<Refusal, [code: number, message: string, sqlState: string]> = {
