@@ -1,8 +1,8 @@
 import type { JsonSchema, SchemaComponents } from './json-schema';
 
 /**
- * Examples of fields and of whole schemas. The key is the name of a field, the id of a schema with the name of its field
- * (`WorkflowStep.name`) if the field needs another example in that schema, or the id of a whole schema (`Metadata`).
+ * Examples of fields and of whole schemas. The key is the name of a field, the id of a schema with the name of its
+ * field (`WorkflowStep.name`) if the field needs another example there, or the id of a whole schema (`Metadata`).
  */
 const values: Readonly<Record<string, string | number | boolean | null | Readonly<Record<string, string>>>> = {
   Metadata: { contract: 'C-1041' },
