@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/clients';
@@ -115,6 +116,15 @@ export const customer = (
   connectionTimeoutMillis: 30_000,
   ...change,
 });
+
+/** The answer to a client of Postgres that asks for TLS: one letter, or an error as text. */
+export async function firstAnswer({ host, port }: Addressed): Promise<string> {
+  const socket = connect({ host, port });
+  socket.write(Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]));
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  return answer.toString();
+}
 
 /** The code of the error with which the work is refused, such as an SQLSTATE, or `done`. */
 export const codeOf = (work: Promise<unknown>): Promise<unknown> =>

@@ -6,8 +6,6 @@
  * @processes
  */
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import type { DatabaseDescription } from '@drydock/agent/database';
 import { countFolder } from '@drydock/agent/host';
 import { listFetched } from '@drydock/mysql';
@@ -22,6 +20,7 @@ import {
   createDatabase,
   customer,
   findInstance,
+  firstAnswer,
   instanceFolder,
   killHost,
   newDatabaseId,
@@ -47,15 +46,6 @@ afterAll(() => clearHost(host));
 async function shareOf(databaseId: string, logFiles: string): Promise<number> {
   const bytes = await countFolder(settleHome(instanceFolder(host, databaseId)).home, logFiles);
   return (bytes ?? 0) / (limitGb * 1e9);
-}
-
-/** The answer to a client of Postgres that asks for TLS: one letter, or an error as text. */
-async function firstAnswer({ host: address, port }: DatabaseDescription): Promise<string> {
-  const socket = connect({ host: address, port });
-  socket.write(Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]));
-  const [answer] = (await once(socket, 'data')) as [Buffer];
-  socket.destroy();
-  return answer.toString();
 }
 
 describe('a database of Postgres', () => {

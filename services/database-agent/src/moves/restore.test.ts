@@ -9,6 +9,7 @@ import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database';
 import { deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
 import { runSql } from '@drydock/postgres/testing/run-sql';
+import { until } from '@drydock/testing/wait';
 import {
   claim,
   clearHost,
@@ -16,6 +17,7 @@ import {
   createDatabase,
   customer,
   findInstance,
+  firstAnswer,
   newDatabaseId,
   newHostFolder,
   spawnHost,
@@ -96,6 +98,29 @@ test('killed with -9 before, at and after the switch of a restore, the host serv
   await host.client.cutover(databaseId, 'restore-2', claim(1));
   expect(await textAt(database)).toEqual({ text: 'later' });
   expect([await enters(database, 'old'), await enters(database, 'target')]).toEqual([false, true]);
+});
+
+test('a database that gets no sessions because it takes too much disk can be dumped and restored, and is open again', async () => {
+  const databaseId = newDatabaseId();
+  const database = await createDatabase(host.client, databaseId, 16, 0.1);
+  await runSql(customer(database), "create table notes as select 'kept' as text");
+  const kept = await dump(databaseId);
+  await runSql(
+    customer(database),
+    'create table large (content bytea); alter table large alter content set storage external',
+  );
+  const options = '-c default_transaction_read_only=off';
+  const isClosed = async (): Promise<boolean> => {
+    await codeOf(runSql(customer(database, { options }), 'insert into large values ($1)', [randomBytes(8e6)]));
+    return (await firstAnswer(database)).includes('53100');
+  };
+  await until(isClosed, { timeoutMs: 120_000, what: 'the end of sessions' });
+
+  await dump(databaseId);
+  await stage(databaseId, kept);
+  await host.client.cutover(databaseId, upgradeId, claim(1));
+  expect(await until(() => textAt(database).catch(() => null), { timeoutMs: 60_000 })).toEqual({ text: 'kept' });
+  expect(await codeOf(runSql(customer(database), 'create table more ()'))).toBe('done');
 });
 
 test('a restore that is abandoned before its switch leaves no trace; a role that only policies of the backup mention can do nothing', async () => {
