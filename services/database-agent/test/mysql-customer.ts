@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database';
+import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import { listProcessesIn, settleHome } from '@drydock/process';
 import mysql, { type Connection } from 'mysql2/promise';
 import { instanceFolder, ownerPassword, type TestHost } from './host';
@@ -27,9 +28,9 @@ export async function askCustomer(database: DatabaseDescription, ...statements: 
   }
 }
 
-export function killMariadb(host: TestHost, databaseId: string, version: string, which?: 'old' | 'target'): void {
+export function killMysql(host: TestHost, databaseId: string, version: Major, which?: 'old' | 'target'): void {
   const { home } = settleHome(instanceFolder(host, databaseId, which));
-  const pids = listProcessesIn(path.join(home, `mariadb-${version}`, 'data'));
+  const pids = listProcessesIn(path.join(home, `${flavourOf(version)}-${version}`, 'data'));
   if (pids.length === 0) throw new Error('no server works there');
   for (const pid of pids) process.kill(pid, 'SIGKILL');
 }

@@ -8,6 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import type { DatabaseDescription } from '@drydock/agent/database';
 import { countFolder } from '@drydock/agent/host';
+import type { Major } from '@drydock/contracts/databases/major';
 import { listFetched } from '@drydock/mysql';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { settleHome } from '@drydock/process';
@@ -28,7 +29,7 @@ import {
   spawnHost,
   type TestHost,
 } from '../../test/host';
-import { askCustomer } from '../../test/mysql-customer';
+import { askCustomer, killMysql } from '../../test/mysql-customer';
 
 const limitGb = 0.3;
 const chunkBytes = 8_000_000;
@@ -112,15 +113,15 @@ describe('a database of Postgres', () => {
   });
 });
 
-const mariadb = '10.11';
-const isThere = listFetched().some(({ flavour, version }) => flavour === 'mariadb' && version === mariadb);
-const withMariadb = isThere ? describe : describe.skip;
+const majors: Major[] = ['10.11', '9.7'];
+const fetched = majors.filter((major) => listFetched().some(({ version }) => version === major));
+const withPrograms = fetched.length > 0 ? describe.each(fetched) : describe.skip.each(majors);
 
-withMariadb(`a database of MariaDB ${mariadb} (needs npm run engines -- mariadb@${mariadb})`, () => {
+withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major) => {
   const databaseId = newDatabaseId();
   let database: DatabaseDescription;
   beforeAll(async () => {
-    database = await createDatabase(host.client, databaseId, mariadb, limitGb);
+    database = await createDatabase(host.client, databaseId, major, limitGb);
     await askCustomer(
       database,
       'create table filled (content longblob)',
@@ -132,9 +133,13 @@ withMariadb(`a database of MariaDB ${mariadb} (needs npm run engines -- mariadb@
   const write = (): Promise<unknown> => codeOf(askCustomer(database, "insert into filled values ('x')"));
   const chunk = `insert into filled values (repeat('x', ${chunkBytes}))`;
 
-  test('above its storage it takes no rows and runs no events, until rows are gone', async () => {
+  test('above its storage it takes no rows and runs no events, also after a kill of its server, until rows are gone', async () => {
     while ((await shareOf(databaseId, 'binlog.*')) < 1.02) await codeOf(askCustomer(database, chunk));
     await until(async () => (await write()) === 'ER_TABLEACCESS_DENIED_ERROR', { ...waits, what: 'the limit' });
+    killMysql(host, databaseId, major);
+    const scheduler = async (): Promise<unknown> => askCustomer(database, 'select @@global.event_scheduler as state');
+    await until(async () => JSON.stringify(await scheduler()) === '[{"state":"OFF"}]', { ...waits, what: 'no events' });
+    expect(await write()).toBe('ER_TABLEACCESS_DENIED_ERROR');
     await askCustomer(database, 'truncate told');
     expect(await askCustomer(database, 'select count(*) > 10 as kept from filled')).toEqual([{ kept: 1 }]);
     await askCustomer(database, 'truncate filled');

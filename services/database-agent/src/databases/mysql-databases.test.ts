@@ -21,7 +21,7 @@ import {
   spawnHost,
   type TestHost,
 } from '../../test/host';
-import { askCustomer, connectCustomer, killMariadb } from '../../test/mysql-customer';
+import { askCustomer, connectCustomer, killMysql } from '../../test/mysql-customer';
 
 const major: Major = '10.11';
 const isThere = listFetched().some(({ flavour, version }) => flavour === 'mariadb' && version === major);
@@ -100,7 +100,7 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     await ask('create table kept (a int primary key)', 'insert into kept values (1)');
     const [{ pid }] = (await ask('select @@pid_file as pid')) as [{ pid: string }];
     expect(pid).toMatch(/server\.pid$/);
-    killMariadb(host, databaseId, major);
+    killMysql(host, databaseId, major);
     expect(await ask('select a from kept')).toEqual([{ a: 1 }]);
     await until(async () => (await host.client.readDatabase(databaseId)).is_up, {
       what: 'the server',

@@ -28,7 +28,7 @@ const plainMessage = 'this database is reached by TLS only';
 const lateMessage = 'the database is being moved to another version or restarted; try again in a moment';
 
 const diskFullMessage =
-  'the database takes a fifth more storage than its size has; restore an earlier backup, or ask for a larger size';
+  'the database takes a fifth more storage than its size has; restore an earlier backup, or ask your host to make room';
 
 /** The first byte of a client that begins with a TLS handshake (`sslnegotiation=direct`). */
 const tlsHandshake = 0x16;

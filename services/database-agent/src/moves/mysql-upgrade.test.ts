@@ -29,7 +29,7 @@ import {
   runStage,
   upgradeId,
 } from '../../test/move';
-import { askCustomer, connectCustomer, killMariadb } from '../../test/mysql-customer';
+import { askCustomer, connectCustomer, killMysql } from '../../test/mysql-customer';
 
 const [from, to] = ['10.5', '11.8'];
 const fetched = listFetched().map(({ flavour, version }) => `${flavour}@${version}`);
@@ -144,7 +144,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
         ['target', to],
         ['old', from],
       ] as const) {
-        killMariadb(host, databaseId, version, which);
+        killMysql(host, databaseId, version, which);
         await until(() => runStage(host.client, databaseId, 'catch_up').then(() => true), {
           timeoutMs: 60_000,
           everyMs: 200,
@@ -161,11 +161,11 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     test('an instance that is killed with -9 while nobody can write, first the new and then the old one, loses no acknowledged row', async () => {
       const writer = await startWriter();
       await prepareMove(host.client, databaseId, 'logical', { id: upgradeId, major: to });
-      expect(await cutOverWhileKilling(host, databaseId, () => killMariadb(host, databaseId, to, 'target'))).toBe(
+      expect(await cutOverWhileKilling(host, databaseId, () => killMysql(host, databaseId, to, 'target'))).toBe(
         'refused',
       );
       expect(await versionAt()).toBe(from);
-      await cutOverWhileKilling(host, databaseId, () => killMariadb(host, databaseId, from, 'old'));
+      await cutOverWhileKilling(host, databaseId, () => killMysql(host, databaseId, from, 'old'));
       await until(() => host.client.cutover(databaseId, upgradeId, claim(1)).then(() => true), {
         timeoutMs: 60_000,
         everyMs: 200,

@@ -139,7 +139,9 @@ export async function isMysqlReadOnly(adminUrl: string, { username }: Owner): Pr
 export async function keepMysqlReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void> {
   const revoke = `revoke ${fillingRights} on ${onlyDatabase(owner.databaseName)}.* from ${customerOf(owner.username)}`;
   await withMysql(adminUrl, async (server) => {
-    await server.run(isOn ? revoke : grantAll(owner));
+    // MySQL refuses to revoke rights that were revoked before, so all rights are given first.
+    await server.run(grantAll(owner));
+    if (isOn) await server.run(revoke);
     await server.run(`set global event_scheduler = ${isOn ? 'off' : 'on'}`);
     // A running event is a session of the customer's too. The endpoint does not know it and cannot end it.
     if (isOn) await endSessions(server, await server.read(idSchema, sessionsSql(owner.username)));
