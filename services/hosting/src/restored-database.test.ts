@@ -247,7 +247,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest'))),
         ).toEqual([]);
-        // A change of their kind keeps these backups from using up the allowance for the next round.
+        // These backups get another kind, so that they do not use up the allowance for the next round.
         await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
       }
       expect(fenceViolations(world.ledger())).toEqual([]);

@@ -34,8 +34,8 @@ it(
     };
     const look = (run: Run) => lookAtRun(world, run);
     /**
-     * A restart that failed by its record may still have happened, which does no harm. A restart that succeeded by its
-     * record must have happened.
+     * A restart whose workflow failed may still have happened, which does no harm. A restart whose workflow succeeded
+     * must have happened.
      */
     const judge = async (run: Run): Promise<'old' | 'new'> => {
       const isFresh = (await processOf(world, run.siteId)) !== run.pid;

@@ -47,10 +47,7 @@ export const getApp = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof getSiteApp>;
 
-/**
- * Decides by the same rule as the restart, and changes nothing. If the host does not answer, the refusal is the one
- * that the restart would give.
- */
+/** Decides by the same rule as the restart, and changes nothing. */
 export const preflightRestart = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -98,7 +95,7 @@ export const restartApp = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
-      // The refusals above come first, because they tell the client more than that the host does not answer.
+      // This error comes last, because each refusal above tells the client more.
       if (hasApp === null) throw hostUnavailable(error);
       const work = {
         definition: restartAppWorkflow,

@@ -68,9 +68,9 @@ export async function packBackup(
 }
 
 /**
- * Looks into the storage for the newest complete archive of a backup. The backup's row lacks the archive if Drydock's
- * database was put back to a moment before the archive was written. Checks the MAC of the manifest, but does not read
- * the content. Returns null if the storage has no complete archive of the backup.
+ * Finds the newest complete archive of a backup in the storage. Null if there is none. Checks the MAC of the manifest,
+ * but does not read the content. The backup's row may lack the archive, if Drydock's database was put back from a
+ * backup.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -98,8 +98,8 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
 }
 
 /**
- * Packs a release. If the host no longer has it, because Drydock's database was put back from a backup, returns the
- * archive that an earlier attempt has written. Permanent failure `superseded` if there is no such archive.
+ * Packs a release. The host may lack the release if Drydock's database was put back from a backup. Then returns the
+ * archive that an earlier run has written. Permanent failure `superseded` if there is no such archive.
  */
 export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);

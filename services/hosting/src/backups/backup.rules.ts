@@ -99,8 +99,8 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // When the backup made at `opens` leaves the window, fewer backups than the limit remain. This is the oldest backup,
-  // unless the limit was lowered and the window holds more backups than the limit.
+  // `opens` is the time of the backup that must leave the window before another backup is allowed. It is the oldest
+  // one, unless the window holds more backups than the limit.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
   return {
     limit: onDemandLimit,
@@ -151,8 +151,8 @@ export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expires
 }
 
 /**
- * The time when the lock of a backup ends, rounded up to the whole seconds that S3 keeps, because a lock must not end
- * before the promised time.
+ * The time when the lock of a backup ends. It is rounded up, because S3 keeps whole seconds and a lock must not end
+ * early.
  */
 export const lockEnd = (completedAt: Date): Date =>
   new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);

@@ -65,10 +65,7 @@ export function listSkipped(
     WHERE backup_id = ${backupId}::uuid AND position > ${after} ORDER BY position LIMIT ${take}`;
 }
 
-/**
- * Finds the backup that an abandoned deletion took before it began to destroy the site. Null if there is none. The
- * missing expiry identifies it: every other completed backup has an expiry, as long as no workflow works on the site.
- */
+/** Finds the last backup of an abandoned deletion by its missing expiry. Null if there is none. */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed', expiresAt: null },

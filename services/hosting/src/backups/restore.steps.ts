@@ -28,8 +28,8 @@ export async function assertRoom(
 }
 
 /**
- * The state of a site under restore, as its host reports it. The host is right where the record of the restore differs:
- * the record goes back in time when Drydock's database is put back from a backup, but the site does not.
+ * The state of a site under restore, as its host reports it. The record of the restore may be older than this state, if
+ * Drydock's database was put back from a backup.
  */
 export type Standing =
   /** The site serves the release that was live when the restore began. */
@@ -45,10 +45,9 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * Finds the release that a restore replaces. Usually this is the live release. If the restore itself has made the live
- * release, the record of an earlier run was lost. Then the replaced release is the only one on the host that the
- * restore has not made. If the host has several releases that the restore has not made, or none, returns the live
- * release.
+ * Finds the release that a restore replaces. Usually this is the live release. If this restore has made the live
+ * release, the record of an earlier run was lost. Then the replaced release is the one that this restore has not made.
+ * Unless there is exactly one such release, returns the live release.
  */
 export function replacedBy(
   step: Step,
@@ -128,7 +127,6 @@ export async function stageRelease(
   return { releaseId, findings: [...alone, ...findingsOfLost(lost), ...describeLoadFindings(database)] };
 }
 
-/** A restore with `contents=files` reports this finding. */
 const filesAlone: Finding = {
   level: 'WARNING',
   code: 'files_only',
@@ -167,8 +165,8 @@ export async function assertServes(
 
 /**
  * Probes a deleted site that was rebuilt. Only its database counts: a bad page may be the fault of the site's own code,
- * and there is no release to switch back to. Permanent failure `restore_probe_failed` if the database does not answer,
- * or if it refuses queries although no refusal is on record from the time of the backup.
+ * and there is no release to switch back to. Permanent failure `restore_probe_failed` if the database does not answer.
+ * The database may refuse queries only if `expected.answer` records a refusal.
  */
 export async function assertRebuilt(
   context: WorkContext,

@@ -104,7 +104,7 @@ const takesAttribute = (folder: string): boolean => {
 };
 const inMemory = '/dev/shm';
 
-/** The end of a test's title: what this machine lacks to restore onto a file system that refuses `attribute`, or ''. */
+/** The end of the test's title: what this machine lacks for the test, or ''. */
 function missingForLoss(): string {
   const missing = missingForTrees();
   if (missing !== '') return missing;

@@ -62,7 +62,7 @@ interface Staged {
 
 /**
  * The output of `prove_safety_copy`: how the site answered before the restore. Absent if an earlier version of Drydock,
- * which did not have this step, had begun a later step of the restore.
+ * without this step, has carried the restore past it.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
@@ -71,8 +71,8 @@ interface Proven {
 /**
  * The second half of a restore from a backup or a copy. Makes the staged release live, and packs the replaced release
  * as a safety copy. A trial before the freeze proves that the safety copy can be made.
- * A failure up to and including `probe` undoes everything. Afterwards the restored site stays live: its freeze ends by
- * itself, so visitors may have written to the site even if `thaw` fails.
+ * A failure up to and including `probe` undoes everything. After `probe` the restored site stays live, even if `thaw`
+ * fails: the freeze ends by itself, and then visitors may write to the site.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
@@ -301,8 +301,8 @@ function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
 }
 
 /**
- * Verifies the safety copy. Resolves with null if the copy is faulty and the release that it was made of is gone,
- * because then nothing is left to make another copy of.
+ * Verifies the safety copy. Resolves with null if the copy is faulty and the replaced release is gone, because then no
+ * other copy can be made.
  */
 async function verifyCopy(
   context: WorkContext,

@@ -46,7 +46,7 @@ export interface WorkContext {
   archiveKey: RootKey;
   /** How long the restore of a sandbox site waits if the site's name contains `slow`. */
   slowMs: number;
-  /** When the lock of an immutability check's control object ends, if the check sets the lock now. */
+  /** The end of a lock that the immutability check sets now on its control object. */
   controlEnd(): Date;
   /** Reads files and rows of restored sites for the drill. Null if no site can be made for drills. */
   drillProbe: DrillProbe | null;

@@ -10,8 +10,8 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 const checksMax = 40;
 const checksAtOnce = 8;
 /**
- * A check that takes longer counts as no answer. A page may take 15 s. Calls to a host over ssh wait for longer, so
- * the sites of a silent host would keep the step from ending in time.
+ * A check that takes longer counts as no answer. A page may take 15 s. Without this limit, calls to a silent ssh host
+ * would use up the time of the step.
  */
 const checkMs = 20_000;
 /** Enough for the five rounds of `checksAtOnce` checks. */

@@ -117,7 +117,7 @@ export const getDeletedSite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof getDeletedSiteEndpoint>;
 
-/** How many backups of a page the storage is asked for at a time. */
+/** How many backups of a page are looked up in the storage at the same time. */
 const looksAtOnce = 10;
 
 export const listDeletedSites = (context: HandlerContext) =>

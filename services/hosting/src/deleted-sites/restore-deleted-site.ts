@@ -29,11 +29,8 @@ import {
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**
- * The reason why a deleted site cannot be restored now; null if there is none. The first reason counts, in this order:
- * an earlier restore is rebuilding the site, the parameter `reason`, the platform is not offered any more, no host has
- * the programs of its database.
- * Once the site was released to its visitors, `reason` is `already_restored`, even while the restore still cleans up or
- * other work on the site is unfinished.
+ * The reason why a deleted site cannot be restored now; null if there is none. While an earlier restore is rebuilding
+ * the site, the refusal names its workflow. Once the site was released to its visitors, `reason` is `already_restored`.
  */
 async function refuseRevival(
   context: HandlerContext,
@@ -143,8 +140,8 @@ export const restoreDeletedSite = (context: HandlerContext) =>
   >;
 
 /**
- * The subject is the record of the deletion, but the resource key is that of the site, because the site exists again
- * and other work on it must wait until its restore has ended.
+ * The subject is the record of the deletion. The resource key is the site's, because the site exists again and other
+ * work on it must wait for the restore.
  */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),

@@ -57,10 +57,9 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 });
 
 /**
- * Restores a deleted site. After a failure up to and including `probe`, the site is removed from its host and the
- * record can be restored again. But a site that an earlier run of the restore has made live stays on its host. After
- * `probe` the site stays too: its freeze ends by itself, so visitors may have written to the site even if `thaw` fails.
- * A site whose own code fails stays suspended until its owner has repaired it.
+ * Restores a deleted site. If the restore fails before visitors may have written to the site, the site is removed from
+ * its host and its record can be restored again. A site whose own code fails stays suspended until its owner has
+ * repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -183,9 +182,8 @@ async function findLive(
 }
 
 /**
- * Applies the rule of the request again, with the time of the acceptance and with the record as it was before the
- * acceptance marked it as restored. Only a missing backup can refuse the restore now: the acceptance has taken the
- * domain, and the request has checked the rights of its caller.
+ * Applies the rule of the request again, as of the time of the acceptance. Only a missing backup can refuse the restore
+ * now: the acceptance has taken the domain, and the request has checked the rights of its caller.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -36,7 +36,7 @@ interface ChainSeen {
 }
 
 /**
- * Compares the manifests of a chain with their recorded checksums, which takes no archive key. Rejects if the storage
+ * Compares the manifests of a chain with their recorded checksums. This needs no archive key. Rejects if the storage
  * refuses or does not answer.
  */
 export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
@@ -122,11 +122,10 @@ export const clearFetched = (context: WorkContext, step: Step): Promise<void> =>
 let spooled = 0;
 
 /**
- * An archive in a customer's storage with a cache on the worker's disk.
- * The manifest is cached without a check. Every other object gets its final name in the cache only after its MACs were
- * compared. The reader of the archive compares the MACs of all objects once more.
- * The cache is not synced to disk, because an object that a crash loses is fetched again. With `isLastUse` a segment is
- * removed once it was read, so that the kernel need not write it when the restored files are synced.
+ * An archive in a customer's storage with a cache on the worker's disk. Every object but the manifest is cached only
+ * after its MACs were compared. The cache is not synced to disk, because an object that a crash loses is fetched again.
+ * With `isLastUse` a segment is removed once it was read, so that the kernel need not write it when the restored files
+ * are synced.
  */
 export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse: boolean): Required<ArchiveSource> {
   const local = folderSource(folder);

@@ -30,7 +30,7 @@ export interface Copy {
   createdAt: Date;
   completedAt: Date | null;
   verifiedAt: Date | null;
-  /** The time when Drydock noticed that the storage lacks the copy. Null unless the last look found it missing. */
+  /** The time when Drydock found the copy missing in the storage. Null if the copy is not known to be missing. */
   missingAt: Date | null;
 }
 

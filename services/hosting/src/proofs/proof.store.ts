@@ -94,17 +94,14 @@ export interface DrillChoice {
   database?: SiteDatabase | null;
 }
 
-/**
- * The most backups that each of the two subqueries reads. Up to this number of completed backups, each recent backup is
- * equally likely.
- */
+/** The most backups that each of the two subqueries reads. */
 const candidatesMax = 200;
 
 type Row = Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string };
 
 /**
- * Chooses a recent backup of any customer's site on one of `drilledPlatforms`, each about equally likely. Null if there
- * is none. Reads backups in the order of a hash of their ids, beginning at a random hash, and picks a recent one.
+ * Chooses at random a recent backup of any customer's site on one of `drilledPlatforms`. Null if there is none. Reads
+ * candidates in the order of a hash of their ids, beginning at a random hash, and picks a recent one.
  */
 export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
   const place = randomBytes(8).readBigInt64BE();
@@ -137,8 +134,8 @@ const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledP
   AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;
 
 /**
- * Finds a backup if none of the candidates is recent: the first one after a random moment of the last days, or else the
- * last one before that moment.
+ * Finds a recent backup if none is among the candidates: the first one after a random time in the last days, or else
+ * the last one before that time.
  */
 async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
   // A backup is recent by the time at which it completed, but its id contains the time at which it began. The search

@@ -41,8 +41,8 @@ const abortsAtOnce = 4;
 
 /**
  * Aborts unfinished multipart uploads below `prefix`. A worker that is killed during an upload leaves one, and its
- * parts cost money although no list of objects shows them. If the storage does not know or refuses the call, the rules
- * of the bucket must remove the parts.
+ * parts cost money although no list of objects shows them. If the storage refuses the call or does not know it, the
+ * rules of the bucket must remove the parts.
  */
 async function abortUploads(
   client: S3Client,
@@ -96,8 +96,8 @@ const unlessStatus =
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
 /**
- * How many segments are fetched ahead of each reader, because fetching a segment takes longer than working on it. A
- * segment takes up to 8 MB of memory.
+ * How many segments are fetched ahead of each reader. Fetching a segment takes longer than working on it. A segment
+ * takes about 8 MB of memory at most.
  */
 const segmentsAhead = 3;
 /** The time in which one object must be read to its end. */

@@ -78,8 +78,8 @@ export interface BackupStorage extends BackupReader {
    */
   sink(storageKey: string): ArchiveSink;
   /**
-   * The keys of the finished archives in the folder `prefix`, in no order. There is one for each attempt at the backup
-   * that wrote its manifest.
+   * The keys of the finished archives in the folder `prefix`, in no order: one for each attempt that has written a
+   * manifest.
    */
   listFinished(prefix: string): Promise<string[]>;
   /** Removes every archive in the folder `prefix`, except `keep` and locked objects. A missing folder is no error. */

@@ -26,7 +26,10 @@ afterAll(async () => {
   await names.close();
 });
 
-/** Makes proofs that ask the name server of this file. No private address is allowed unless `change` allows it. */
+/**
+ * Makes proofs that are looked up at the name server of this file. No private address is allowed unless `change` allows
+ * it.
+ */
 const proofsOf = (change: Partial<DomainProofOptions> = {}) =>
   createDomainProofs({ keys: [Buffer.alloc(32, 1)], isRequired: true, nameServers: [names.address], ...change });
 const [orgId, domain] = [uuidv7(), 'shop.example.test'];

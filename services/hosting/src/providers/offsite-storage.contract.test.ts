@@ -168,7 +168,7 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.off('connection', count);
       const sent = await Promise.all(closed);
       expect(sent.length).toBeGreaterThan(0);
-      // The limit is twice the largest object, plus a margin for bytes in transit.
+      // The bound leaves room: twice the largest object, and a margin for bytes in transit.
       for (const bytes of sent) expect(bytes).toBeLessThan(2 * formatBounds.blockIndexRawBytes + 20e6);
     });
   });

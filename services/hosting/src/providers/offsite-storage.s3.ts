@@ -40,7 +40,6 @@ const documentType = '<!doctype';
 
 /**
  * Cuts off answers that are larger than any real one, because the client reads every answer into memory, errors too.
- * The content of an object has its own limits.
  * Also cuts off an answer with several document types. The client's parser copies the whole answer once for each
  * document type, and each copy of 4 MB takes half a second.
  */
@@ -107,7 +106,6 @@ const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, o
 /** An archive of 4 TiB takes about 800 pages, and its folder may also have the leftovers of earlier attempts. */
 const defaultPagesMax = 5_000;
 
-/** Many deletes run at once, because each is only a small call. */
 const deletesAtOnce = 8;
 
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;

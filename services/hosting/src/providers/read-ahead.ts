@@ -2,7 +2,7 @@ import { type ArchiveSource, segmentName } from '@drydock/archive';
 
 /** The most readers of one archive at a time. Each thread that extracts the archive is a reader. */
 const readersMax = 2;
-/** How many of the segments read last are remembered by number. A read that follows one of them is in order. */
+/** How many numbers of recently read segments are kept. A read of the segment after one of them is in order. */
 const recentMax = 16;
 
 /**

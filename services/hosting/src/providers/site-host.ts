@@ -7,9 +7,8 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
 
 /**
- * Thrown if a job of the site agent could not dump or load a site's database. Has the fields of the TransferError that
- * the job has reported, from packages/postgres or packages/mysql. `message` may quote SQL and values of the customer,
- * so it is only for the log; `object` and `reason` are for the customer.
+ * Thrown if a job of the site agent could not dump or load a site's database. `message` may quote SQL and values of the
+ * customer, so it is only for the log. `object` and `reason` are for the customer.
  */
 export class TransferFailure extends Error {
   override readonly name = 'TransferFailure';

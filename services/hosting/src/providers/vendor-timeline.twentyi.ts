@@ -99,7 +99,7 @@ const missingAsNull = (error: unknown): null => {
   throw error;
 };
 
-/** Reads timelines by the reseller API of 20i, as its public clients use it. */
+/** Reads timelines through the reseller API of 20i. */
 export function twentyiTimelineReader(http: VendorHttp): VendorTimelineReader {
   return {
     read: (packageId, signal) =>

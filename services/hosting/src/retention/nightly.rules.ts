@@ -33,11 +33,7 @@ export interface SiteOfTheNight {
 }
 
 export interface NightlyDecision {
-  /**
-   * Whether a backup is begun now: the platform has backups, the site is older than its latest slot, all scheduled
-   * backups since that slot have failed, and the site is ready, free, and has attempts left. The slot may be hours
-   * past, if no worker ran then.
-   */
+  /** Whether a backup is begun now. The slot may have passed hours ago, if no worker ran at that time. */
   isDue: boolean;
   /** The time at which `sweep_backups` next considers the site. */
   nextLookAt: Date;

@@ -95,7 +95,7 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 /**
  * Marks a page of completed backups past their retention as expired, the earliest expiry first. The last backup of a
  * deleted site stays while the site can be restored; the purge removes it. Resolves with the position from which the
- * next call goes on, or with null at the end. Backups that stay lie before that position, so they do not come up again.
+ * next call goes on, or with null at the end.
  */
 export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): Promise<Place | null> {
   const past = await tx.$queryRaw<Array<Spent & Place>>`

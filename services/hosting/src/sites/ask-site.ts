@@ -21,8 +21,8 @@ export const whileFrozen: ProbeTries = { triesMax: 12, pauseSecondsMax: 1 };
 const beforeBackup: ProbeTries = { triesMax: 3, pauseSecondsMax: 2 };
 
 /**
- * Probes a site before its backup, so that the answer can be recorded with the backup. After a bad answer the step runs
- * again, up to three times in all, because the machine may only have been busy.
+ * Probes a site before its backup, so that the answer can be recorded with the backup. After a bad answer the step is
+ * tried again, because the machine may only have been busy. There are at most three tries.
  */
 export async function askForRecord(
   context: WorkContext,
@@ -35,9 +35,9 @@ export async function askForRecord(
 }
 
 /**
- * Probes a site over HTTP and SQL. If HTTP or SQL gives no answer, or HTTP answers 503, the machine may only be busy:
- * then the step runs again later, until the tries are used up. Any other answer is returned at once, even an error. A
- * 503 is returned at once too if the recorded answer is a server error.
+ * Probes a site over HTTP and SQL. If either gives no answer, or HTTP answers 503, the machine may only be busy. Then
+ * the step runs again later, until the tries are used up. Any other answer is returned at once, and so is a 503 if the
+ * recorded answer is a server error.
  */
 export async function askSite(
   context: WorkContext,

@@ -215,7 +215,7 @@ it('the preflight of a deletion tells what would be left to restore from, and gi
     findings: [{ level: 'WARNING', code: 'no_last_backup', detail }],
     undo: false,
   });
-  // While a site exists, only the last backup of an abandoned deletion is completed and has no expiry.
+  // Without an expiry the backup counts as the last backup of an abandoned deletion.
   await api.rows('UPDATE backups SET expires_at = NULL WHERE id = $1', [backupId]);
   expect(await preflight()).toMatchObject({
     would: expect.stringContaining('It can come back'),

@@ -18,8 +18,8 @@ import { workflows } from '../workflows';
 const onHost = describeOnHost();
 
 /**
- * The long suites take only the kills of a worker, which may leave its script running on the host, and one frozen
- * worker. crash.test.ts runs the other cases with a local host.
+ * The long suites take only the cases that kill a worker, whose script may go on running on the host, and one case that
+ * freezes a worker. crash.test.ts runs the other cases with a local host.
  */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 

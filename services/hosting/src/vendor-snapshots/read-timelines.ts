@@ -91,9 +91,9 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * The time in which a request must read the vendor's listing. `before` is for the read before Drydock accepts the
- * request. Then the request waits for the vendor, up to `startDecidedMs`. `after` is for the read after that wait,
- * which the answer shows. The sum of the three times is less than `answerWithinMs` of packages/service.
+ * `before` limits the read of the vendor's listing before Drydock accepts a request, and `after` the read after its
+ * wait for the vendor. With that wait, of at most `startDecidedMs`, the request stays within `answerWithinMs` of
+ * packages/service.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 

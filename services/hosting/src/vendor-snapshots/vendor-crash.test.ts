@@ -53,8 +53,8 @@ describe('every step of an order to the vendor survives its crash', () => {
   const look = (run: Run) => lookAtRun(world, run);
   const ledger = async () => providerEntries(await world.vendor.ledger());
   /**
-   * Resolves with the number of requests that the vendor has carried out. Throws if there are several. Also throws
-   * unless there is one audit entry after a successful step `send`, and none otherwise.
+   * Resolves with the number of requests that the vendor has carried out. Throws if there are several. If the step
+   * `send` has succeeded, there must be one audit entry, otherwise none.
    */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;

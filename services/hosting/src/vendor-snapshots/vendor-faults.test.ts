@@ -255,7 +255,7 @@ it('without a worker nothing is started: 503, and what was accepted is cancelled
   expect([answered.status, answered.json]).toMatchObject([503, { dependency: 'hosting-worker' }]);
   worker = world.spawnWorker();
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'start_by_passed' });
-  // While the worker is not ready, further requests are answered with 503 too, and are not carried out.
+  // Until the worker is ready, each further request is answered with 503 and is not carried out.
   await until(async () => (await restoreWeb(siteId)).status === 202, { timeoutMs: 120_000, what: 'the worker' });
   await atRest(world, siteId);
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);

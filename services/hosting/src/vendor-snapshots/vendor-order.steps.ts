@@ -83,11 +83,9 @@ export interface OrderToSend {
 type Step = StepContext<OrderInput, unknown>;
 
 /**
- * Sends the request, and resolves with the job that has come of it. Sends the request again only if the vendor has
- * certainly begun nothing.
- * The vendor takes no idempotency key, so a note is committed before the request is sent. An attempt that finds the
- * note sends nothing, but looks for the job. An attempt that finds no note looks for a job too, before it sends: the
- * note is lost if Drydock's database was put back from a backup.
+ * Sends the request, and resolves with the vendor's job for it. The vendor takes no idempotency key, so a note is
+ * committed before the request is sent. An attempt that finds the note only looks for the job. Without a note an
+ * attempt looks for a job before it sends, because the note is lost if Drydock's database was put back from a backup.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
   const note = await context.database.transaction((tx) =>
@@ -121,7 +119,7 @@ async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Prom
 }
 
 /**
- * Handles an error after the request was sent. Returns if the vendor may have accepted the request. Throws if the
+ * Handles the error of a request to the vendor. Returns if the vendor may have accepted the request. Throws if the
  * vendor has certainly not accepted it.
  */
 async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {

@@ -88,7 +88,7 @@ function make(at: (path: string) => Buffer, { path, type, content = '', sparse, 
 
 const nulTerminated = (paths: readonly string[]): Buffer => bytes(paths.map((path) => `./${path}\0`).join(''));
 
-/** The path as setfattr and setfacl read it: bytes that would end a name or begin an escape are in octal. */
+/** The path as setfattr reads it: bytes that would end a name or begin an escape are in octal. */
 const escaped = (path: string): string =>
   path.replaceAll(/[\\\n\r=]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`);
 

@@ -77,7 +77,7 @@ refuse_dump() {
 /**
  * The scripts' functions for MariaDB or MySQL. A site's role and all its databases have the same hash in their names,
  * by which `drop_role` finds the databases. A grant reads a name as a pattern, so `_` gets a backslash. In binary mode
- * the client takes only `delimiter` and `charset` of its own commands from its input, so a dump can run no program on
+ * the client obeys none of its own commands in a dump but `delimiter` and `charset`, so a dump can run no program on
  * the host.
  */
 const remoteMysql = String.raw`

@@ -171,8 +171,8 @@ async function askPage({ connection, config }: SshTools, site: SiteRef, stop: Ab
 }
 
 /**
- * Gives a channel the methods of a socket that Node's HTTP client calls. They do nothing, because an ssh channel has no
- * socket options.
+ * Gives a channel the methods of a socket that Node's HTTP client calls. An ssh channel has no socket options, so their
+ * setters do nothing.
  */
 function asSocket(channel: Duplex): Duplex {
   const tune = (): Duplex => channel;
@@ -187,8 +187,8 @@ function asSocket(channel: Duplex): Duplex {
 }
 
 /**
- * Whether an answer with this status comes from the application. Passenger lets only processes answer that were started
- * after the last touch of the restart file, so the file's mtime serves as their generation.
+ * Whether an answer with this status comes from the application. After a touch of the restart file Passenger answers
+ * only from newer processes, so the file's mtime serves as their generation.
  */
 const startedWithin = (status: number): boolean => status >= 100 && status < 500;
 

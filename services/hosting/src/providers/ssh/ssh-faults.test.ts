@@ -49,8 +49,8 @@ onHost('a host over ssh behind a bad network', () => {
   });
 
   /**
-   * The side that sends, and after how many bytes from that side the connection breaks: within the command, its input,
-   * its output, and a short answer.
+   * Each cut names the side that sends, and the number of its bytes after which the connection breaks. The cuts are
+   * within the command, its input, its output, and a short answer.
    */
   const cuts = [
     ['client', 1_000],
