@@ -31,7 +31,7 @@ interface Work {
   after: string;
 }
 
-/** The end of the work, by the record in the database that was put back. */
+/** The end of the work, as recorded in the database that was put back. */
 interface End {
   status: string;
   error: string | null;

@@ -22,8 +22,8 @@ import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type Sk
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
 /**
- * The id that binds a cursor to the list of backups. All endpoints that answer a backup surface share the id, so that
- * the list accepts the cursors of all of them.
+ * The list id in the cursors of backups. All endpoints that answer a backup surface use it, so that the list accepts
+ * the cursors of all of them.
  */
 export const backupList = listSiteBackups.id;
 

@@ -194,7 +194,9 @@ function bootId(): string {
   }
 }
 
-/** An older folder hardly belongs to a running restore. If it does, the restore fetches the objects again. */
+/**
+ * A folder older than this can hardly belong to a running restore. If it does, the restore fetches the objects again.
+ */
 const orphanMs = 48 * 3_600_000;
 
 /** Removes folders older than `orphanMs`, which workers have left when they died. */

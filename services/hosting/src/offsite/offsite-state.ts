@@ -110,8 +110,8 @@ function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
 }
 
 /**
- * The id that binds a cursor to the list of copies. All endpoints that answer the state share the id, so that the list
- * accepts the cursors of all of them.
+ * The list id in the cursors of copies. All endpoints that answer the state use it, so that the list accepts the
+ * cursors of all of them.
  */
 export const copyList = getSiteOffsite.id;
 

@@ -45,9 +45,9 @@ export async function insertPending(tx: Tx, { sealedCredentials, ...destination 
 }
 
 /**
- * Makes the pending destination the site's only active one. If the site has had a destination with the same endpoint,
- * bucket and prefix before, that row becomes active again with the new region and credentials, so that its copies are
- * known again. In this case the pending row is removed.
+ * Makes the pending destination the site's only active one. If the site had a destination with the same endpoint,
+ * bucket and prefix before, its row becomes active again and takes the new region and credentials. Then the pending row
+ * is removed, and the old copies are known again.
  */
 export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });

@@ -26,7 +26,9 @@ import {
   readObjectBody,
 } from './s3-bucket';
 
-/** The most bytes of a page of a listing: twice the size of a thousand of the longest keys with their fields. */
+/**
+ * The most bytes of a page of a listing. A thousand of the longest keys, with their other fields, take half of this.
+ */
 const listingBytesMax = 4 * 1024 * 1024;
 /**
  * The most bytes of an error, and of an answer that is neither an object nor a listing. The main thread parses these

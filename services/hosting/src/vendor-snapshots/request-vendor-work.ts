@@ -139,10 +139,7 @@ export const takeVendorSnapshot = (context: HandlerContext) =>
     awaitOutcome: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
   }) satisfies AwaitHandlers<typeof takeSiteVendorSnapshotEndpoint, Tx, Timelines, AcceptedOrder>;
 
-/**
- * Decides by the live listing and the same rule as the restore, and changes nothing. If the vendor does not answer, the
- * refusal is the one that the restore would give.
- */
+/** Decides by the live listing and the same rule as the restore, and changes nothing. */
 export const preflightVendorRestore = (context: HandlerContext) =>
   ({
     read: async (request) => {

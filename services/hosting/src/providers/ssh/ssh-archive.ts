@@ -37,7 +37,7 @@ const dumpPaths: Readonly<Record<DatabaseEngine, string>> = { postgres: 'databas
 
 const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', path: dumpPaths[engine] }) as const;
 
-/** While the real size is unknown, the progress is at half when this much was packed. */
+/** If the real size is unknown, the progress is one half after this many bytes. */
 const guessedBytes = 64 * 2 ** 20;
 
 const skippedLine =
