@@ -140,8 +140,8 @@ export async function lockCard(
         cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])),
       };
     }
-    // The card has moved to a column that is not locked. All locks are released, because two moves could deadlock if a
-    // column were locked after a card.
+    // The card has moved to a column that is not locked. The locks of this round are released, because two moves could
+    // deadlock if a column were locked after a card.
     await tx.$executeRaw`ROLLBACK TO SAVEPOINT lock_card`;
   }
   throw new Error(`card ${cardId} is moved faster than it can be locked`);

@@ -1,6 +1,6 @@
 /**
- * Two organisations have a cluster each on one machine. The first takes what all sessions of a server share: locks,
- * transaction ids and the queue of NOTIFY.
+ * Two organisations have a cluster each on one machine. The first organisation uses up what all sessions of a server
+ * share: locks, transaction ids and the queue of NOTIFY.
  *
  * @tier long
  * @processes
@@ -50,7 +50,7 @@ afterAll(async () => {
 
 const clusterFolder = (name: string): string => path.join(host.config.SITES_DIR, 'clusters', name);
 
-/** Opens a session of the attacker while `work` runs. */
+/** Runs `work` with a session of the attacker. */
 async function withSession<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: sites.attacker.database_url });
   client.on('error', () => undefined);
