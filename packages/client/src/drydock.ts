@@ -115,7 +115,6 @@ export type Drydock = {
   readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
 
-/** Something that happened in the organisation. */
 export type Event = components['schemas']['Event'];
 
 export interface EventOptions extends Pick<CallOptions, 'signal'> {
@@ -232,8 +231,8 @@ function workflowPathOf({ headers, url }: Response): string {
 }
 
 /**
- * The pause in milliseconds between two requests for the state of a workflow. The pause begins short, so that the end
- * of a short workflow is noticed soon. It grows, so that a long workflow costs few requests.
+ * The pause in milliseconds between two requests for the state of a workflow. It grows, so that a long workflow costs
+ * few requests.
  */
 const lookMs = { first: 250, max: 2_000 };
 

@@ -110,9 +110,9 @@ interface PlaceRow {
 const roundsMax = 10;
 
 /**
- * Locks the card's column, `otherColumnId` if given, and then the card, until the transaction ends. The cards of a
- * locked column keep their places. Columns are locked in the order of their ids and before any card, so that two moves
- * cannot deadlock. Null if the board has no such card.
+ * Locks the card's column, the column `otherColumnId` if given, and then the card, until the transaction ends. Columns
+ * are locked in the order of their ids and before any card, so that two moves cannot deadlock. Null if the board has no
+ * such card.
  */
 export async function lockCard(
   tx: Tx,

@@ -117,10 +117,9 @@ export interface PlacedProcess {
 }
 
 /**
- * The share of this machine that sites' pages and applications may use, by organisation. It limits processes for files
- * and pages, pages that are being rendered or sent, long files that are being sent, visitors of applications, and
- * pieces of data that this process passes on. An organisation gets at most half of each limit, so that another
- * organisation usually finds a free place.
+ * Limits what an organisation's sites may use of this machine: processes for files and pages, pages that are being
+ * rendered or sent, long files that are being sent, visitors of applications, and pieces of data that this process
+ * passes on. An organisation gets at most half of each limit, so that another one usually finds a free place.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;

@@ -86,7 +86,7 @@ test('an organisation that takes every lock of its cluster keeps nobody else fro
   await Promise.all(attackers.map((client) => client.on('error', () => undefined).connect()));
   const take = 'select count(pg_advisory_lock(n + 400000 * $1::bigint)) from generate_series(1, 400000) n';
   try {
-    // A failed statement keeps the locks of its session.
+    // The locks belong to the session, so a failed statement does not release them.
     for (const [at, client] of attackers.entries())
       await expect(client.query(take, [at])).rejects.toMatchObject({ code: '53200' });
     await expect(runSql(sites.sister.database_url, 'select 1')).rejects.toMatchObject({ code: '53200' });
