@@ -20,7 +20,7 @@ export interface CommandPlan {
   follow?: OperationId;
 }
 
-/** The plan of an operation that has no command, but is called by `--dry-run` of the command of `dryRunOf`. */
+/** The plan of an operation without a command of its own: `--dry-run` of the command of `dryRunOf` calls it. */
 export interface DryRun {
   dryRunOf: OperationId;
 }

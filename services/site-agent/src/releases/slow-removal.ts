@@ -11,8 +11,8 @@ import type { SiteRecord } from '../on-disk/site-folder';
 import { countTree, filesPathIn, startSiteProgram } from './site-box';
 
 /**
- * A folder loses 25 files in 100 ms. After faster mass deletes, creating files on ext4 was measured to be 2 to 4 times
- * slower. After `turn_files` files, which take a minute, the folder gives its place up to other organisations.
+ * A folder in the trash loses 25 files in 100 ms. After faster mass deletes, creating files on ext4 was measured to be
+ * 2 to 4 times slower. After `turn_files` files, which take a minute, the folder gives its place up to others.
  */
 const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
 export type RemovalPace = typeof usualPace;
