@@ -155,9 +155,9 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for a process. If no place is free, idle processes of the organisation are ended. For the first
-   * process of an organisation, idle processes of any organisation are ended. Throws {@link PagesBusy} after five
-   * seconds without a place, or at once if too many wait.
+   * Takes a place for a process. If no place is free, idle processes are ended: the organisation's own or, if it has no
+   * process yet, those of any organisation. Throws {@link PagesBusy} after five seconds without a place, or at once if
+   * too many wait.
    */
   async takeProcess(organisation: string): Promise<() => void> {
     const place = this.processes.takeNow(organisation);

@@ -1,7 +1,7 @@
 /**
  * The content child: a process that reads the files of one release, renders its pages and speaks to its application.
- * Where sites can be isolated, it runs in the site's box and reaches only what belongs to the site. Usage: `node
- * server.js ROOT`, with PAGES_DATABASE_URL. Descriptor 3 is the channel to the site agent. Connections to the
+ * Where sites can be isolated, it runs in the site's box and reaches only what belongs to the site. Usage:
+ * `node server.js ROOT`, with PAGES_DATABASE_URL. Descriptor 3 is the channel to the site agent. Connections to the
  * application come over Node's own IPC channel.
  */
 import {
