@@ -238,8 +238,8 @@ async function watchEvents(session: Session, { query }: Input, { output, timeout
 }
 
 /**
- * Reports a workflow that had ended before its event stream was opened. Such a stream has no event, so nothing has been
- * printed yet. Prints the workflow's state if it has succeeded, and throws WorkflowError otherwise.
+ * Reports a workflow that had ended before its event stream was opened, so that the stream had no event. Prints the
+ * workflow's state if it has succeeded, and throws WorkflowError otherwise.
  */
 async function watchEnded(session: Session, path: string, format: Format): Promise<void> {
   const workflow = await session.drydock.wait(path);

@@ -20,10 +20,7 @@ export interface CommandPlan {
   follow?: OperationId;
 }
 
-/**
- * An operation without a command of its own. It tells what the operation `dryRunOf` would do, and changes nothing. The
- * option `--dry-run` of that operation's command calls it.
- */
+/** The plan of an operation without a command of its own: `--dry-run` of the command of `dryRunOf` calls it. */
 export interface DryRun {
   dryRunOf: OperationId;
 }

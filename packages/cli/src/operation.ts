@@ -42,10 +42,7 @@ export interface Input {
   body?: unknown;
 }
 
-/**
- * Options that are not named like their field. Most names are shorter. A field gets another name if an option of that
- * name exists already, such as `--body`.
- */
+/** Options that are not named like their field. The field `body` is `--text`, because `--body` is the whole body. */
 const shortNames: Readonly<Record<string, string>> = {
   assignee_id: 'assignee',
   backup_id: 'backup',

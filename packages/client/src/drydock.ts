@@ -115,7 +115,6 @@ export type Drydock = {
   readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
 
-/** Something that happened in the organisation. */
 export type Event = components['schemas']['Event'];
 
 export interface EventOptions extends Pick<CallOptions, 'signal'> {
@@ -134,7 +133,7 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // `fetch` throws for a header with a character outside this range. Its error quotes the header, and so the key.
+  // `fetch` refuses some of the other characters. Its error may quote the header, and so the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
@@ -232,8 +231,8 @@ function workflowPathOf({ headers, url }: Response): string {
 }
 
 /**
- * The pause in milliseconds between two requests for the state of a workflow. The pause begins short, so that the end
- * of a short workflow is noticed soon. It grows, so that a long workflow costs few requests.
+ * The pause in milliseconds between two requests for the state of a workflow. It grows, so that a long workflow costs
+ * few requests.
  */
 const lookMs = { first: 250, max: 2_000 };
 
@@ -299,9 +298,9 @@ async function* events(
 }
 
 /**
- * Parses server-sent events (HTML standard) whose lines end with a line feed. An empty line ends an event. A block
- * without data is a comment that keeps the connection alive. The iteration ends when the stream ends or the connection
- * breaks. An event that was cut off comes again after the next connect.
+ * Parses server-sent events (HTML standard) whose lines end with a line feed. A block without data only keeps the
+ * connection alive. The iteration ends when the stream ends or the connection breaks. An event that was cut off is not
+ * yielded.
  */
 async function* eventsOf(
   body: ReadableStream<Uint8Array>,

@@ -45,8 +45,8 @@ test.each([
   expect([through, (await restarted.client.readSite(siteId)).frozen]).toEqual([[], true]);
   await restarted.client.thawSite(siteId, claim(1));
   expect(await Promise.all(visits)).toEqual([`file=${version} row=${version}`, [{ v: version }]]);
-  // A workflow would repeat the step. The repeat completes the switch if the kill came before the rename, and otherwise
-  // changes nothing.
+  // A worker repeats the step. That completes the switch if the kill came before the rename, and otherwise changes
+  // nothing.
   expect((await restarted.client.switchRelease(siteId, move, claim(1))).current_release).toBe('next');
   await restarted.client.thawSite(siteId, claim(1));
   expect(await readPage(site.url)).toBe('file=2 row=2');

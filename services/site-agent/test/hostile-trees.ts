@@ -70,7 +70,7 @@ const names = [
   'node_modules',
 ];
 
-/** Returns targets of links: the canaries, files of the machine, paths out of the folder, the link itself. */
+/** Returns targets of links, such as the canaries, files of the machine, and paths out of the folder. */
 function targetsOf(canaries: readonly string[]): string[] {
   const up = '../'.repeat(40);
   return [

@@ -80,7 +80,7 @@ export const listBoards = (
  * The locks on a board. A change locks the board first, then columns in the order of their ids, then the card.
  * - `change cards` excludes only the deletion of the board.
  * - `change parts` also excludes other changes of parts: columns and labels change one at a time.
- * - `delete` excludes everything, so that nothing is added to the board after it was found empty.
+ * - `delete` excludes every other lock, so that nothing is added to the board after it was found empty.
  */
 export type BoardLock = 'change cards' | 'change parts' | 'delete';
 const lockOf: Record<BoardLock, Prisma.Sql> = {

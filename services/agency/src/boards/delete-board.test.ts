@@ -199,7 +199,7 @@ describe('the deletion of a column', () => {
       ]).then((answers) => answers.map(({ status }) => status));
       expect(await deadlocks()).toBe(deadlocksBefore);
       expect(statuses.filter((status) => ![200, 201, 204, 422].includes(status))).toEqual([]);
-      // All restores were answered, so all cards, archived or new, must be in existing columns.
+      // All restores were answered, so every restored or new card must be in an existing column.
       const left = await api.rows<{ id: string; card_count: number }>(
         'SELECT id, card_count FROM board_columns WHERE board_id = $1',
         [board.id],

@@ -110,9 +110,9 @@ interface PlaceRow {
 const roundsMax = 10;
 
 /**
- * Locks the card's column, `otherColumnId` if given, and then the card, until the transaction ends. The cards of a
- * locked column keep their places. Columns are locked in the order of their ids and before any card, so that two moves
- * cannot deadlock. Null if the board has no such card.
+ * Locks the card's column, the column `otherColumnId` if given, and then the card, until the transaction ends. Columns
+ * are locked in the order of their ids and before any card, so that two moves cannot deadlock. Null if the board has no
+ * such card.
  */
 export async function lockCard(
   tx: Tx,
@@ -140,8 +140,8 @@ export async function lockCard(
         cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])),
       };
     }
-    // The card has moved to a column that is not locked. All locks are released, because two moves could deadlock if a
-    // column were locked after a card.
+    // The card has moved to a column that is not locked. The locks of this round are released, because two moves could
+    // deadlock if a column were locked after a card.
     await tx.$executeRaw`ROLLBACK TO SAVEPOINT lock_card`;
   }
   throw new Error(`card ${cardId} is moved faster than it can be locked`);

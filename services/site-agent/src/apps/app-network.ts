@@ -71,10 +71,11 @@ const questionSchema = z.union([
 ]);
 
 /**
- * Makes connections to the outside for the sockets of a site's application. The code that `sourceFor` returns runs in
- * the application and calls this class. Each connection from the application sends one line of JSON. `dial` asks for a
- * connection to an address; the answer is a ticket for it. `lookup` asks for the addresses of a name. `ticket` joins
- * the connection that it comes on to the outside connection of that ticket.
+ * Makes connections to the outside for the code of `sourceFor`, which runs in a site's application. Each connection
+ * from that code sends one line of JSON:
+ * - `dial` asks for a connection to an address. The answer is a ticket.
+ * - `lookup` asks for the addresses of a name.
+ * - `ticket` joins its own connection to the outside connection of the ticket.
  */
 class OutgoingDialler {
   private readonly outgoing: Outgoing;
@@ -121,12 +122,9 @@ class OutgoingDialler {
 }
 
 /**
- * Returns code that runs in a customer's process before the customer's own code, if the box has its own network. The
- * code leads the process's connections to the outside through the site agent (`OutgoingDialler`) in two steps. First it
- * asks the agent to connect. The agent answers with a ticket, or with the error for the application. Then the code
- * opens a second connection and sends the ticket, and the agent joins this connection to the outside connection. The
- * code replaces calls below `net.Socket`, so TLS and everything else on sockets works unchanged. Programs that the
- * application starts get the address of a proxy.
+ * Returns code that runs in a customer's process before the customer's own code, if the box has its own network. It
+ * leads the process's connections to the outside through `OutgoingDialler`. It replaces calls below `net.Socket`, so
+ * TLS and everything else on sockets works unchanged. Programs that the application starts get the address of a proxy.
  */
 const sourceFor = ({ dialler, proxy }: { dialler: number; proxy: number }): string => `
 import { ChildProcess } from 'node:child_process';

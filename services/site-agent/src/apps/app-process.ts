@@ -200,8 +200,8 @@ async function readListening(pipe: unknown): Promise<void> {
     if (text === 'listening\n') return;
     if (text.length > 16) break;
   }
-  // The application closed its pipe or wrote something else, so it counts as not listening. This promise stays pending.
-  // Then `refuseAtEnd` (the process has ended) or `refuseLate` (15 s are over) decides the race.
+  // The application closed its pipe or wrote something else. This promise stays pending, so that `refuseAtEnd` or
+  // `refuseLate` decides the race.
   return new Promise(() => undefined);
 }
 

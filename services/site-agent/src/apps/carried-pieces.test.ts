@@ -22,8 +22,8 @@ const outside = Object.values(os.networkInterfaces())
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
 /**
- * Takes the place of the limit for carried pieces. Records the organisation of each turn that is asked for. After
- * `hold`, turns wait until `release`.
+ * Replaces the limit for carried pieces, and records the organisation that asks for each turn. After `hold`, turns wait
+ * until `release`.
  */
 class Turns {
   private waiting: (() => void)[] | null = null;

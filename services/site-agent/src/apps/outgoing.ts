@@ -27,7 +27,6 @@ export class OutgoingError extends Error {
   }
 }
 
-/** The part of a DNS resolver that the policy uses. */
 export interface NameServers {
   resolve4(name: string): Promise<string[]>;
   resolve6(name: string): Promise<string[]>;

@@ -187,8 +187,8 @@ export class SiteApp {
     if (this.refusal !== null)
       throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
     const { folder } = this.settings;
-    // The touch and the read of the generation are one task of the queue, so no process gets its number between them.
-    // Such a process would be fresh, but its number would not be greater than the returned number.
+    // The touch and the read are one task of the queue. A process that got its number between them would be fresh, but
+    // its number would not be greater than the returned `generation`.
     return this.record.run(async () => {
       const restarted_at = new Date().toISOString();
       const seconds = await release.content.touchRestartFile(Date.parse(restarted_at));

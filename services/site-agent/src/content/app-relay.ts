@@ -7,7 +7,7 @@ type Connected = (error: Error | null, socket?: Socket) => void;
 type VisitorsRequest = ClientRequestArgs & { visitor?: number };
 
 /**
- * The most chunks of an answer that are kept separate. Further chunks are joined with them, because each chunk costs a
+ * The most chunks of an answer that are kept separate. More chunks are joined into one, because each chunk costs a
  * hundred bytes of memory.
  */
 const chunksMax = 64;
@@ -15,7 +15,7 @@ const chunksMax = 64;
 /**
  * Keeps connections to the application open for reuse. Node reuses a connection for requests with the same
  * `socketPath`. Here `socketPath` holds the number of the application's process, so that requests for the same process
- * share connections. The site agent opens each new connection and hands it to this process.
+ * share connections. The site agent opens each new connection and hands it to the content child.
  */
 class HandedConnections extends Agent {
   private readonly connect: (id: number, onConnected: Connected) => void;

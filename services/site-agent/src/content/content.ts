@@ -54,9 +54,9 @@ export interface AppVisitor extends Listener {
 }
 
 /**
- * Answers for the files of one release through a child process, because this process must not follow a path that the
- * site controls. The first question starts the child. The child ends after a minute without a question. If it dies, the
- * questions that it had not answered fail.
+ * Reads the files of one release through a child process, because the site agent itself must not follow a path that the
+ * site controls. The first question starts the child, and a minute without a question ends it. If the child dies, its
+ * unanswered questions fail.
  */
 export class Content {
   private readonly settings: ContentSettings;

@@ -9,7 +9,7 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { FairPace, PagePlaces, PagesBusy, processesFor } from './page-places';
 
-/** Registers a fake process. It ends when the places ask for its end, and then gives its place back. */
+/** Registers a fake process, which gives its place back when `places` ends it. */
 async function start(
   places: PagePlaces,
   organisation: string,

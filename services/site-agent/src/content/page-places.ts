@@ -4,9 +4,8 @@ import { FairPlaces } from '@drydock/agent/host';
 const turnMs = 10;
 
 /**
- * Limits how many pieces of work begin in a second: by default 8,000 in all, and 4,000 for an organisation. The time is
- * divided into turns of ten milliseconds. A piece waits for a later turn if the current turn is full. A turn begins
- * with the waiting pieces: it takes one piece of each organisation, and repeats that until the turn is full.
+ * Limits how many pieces of work begin in a turn of ten milliseconds: by default 80 in all, and 40 for an organisation.
+ * Further pieces wait. Each turn begins with waiting pieces, one of each organisation in rotation.
  */
 export class FairPace {
   private readonly max: number;
@@ -118,10 +117,9 @@ export interface PlacedProcess {
 }
 
 /**
- * The share of this machine that sites' pages and applications may use, by organisation. It limits processes for files
- * and pages, pages that are being rendered or sent, long files that are being sent, visitors of applications, and
- * pieces of data that this process passes on. An organisation gets at most half of each limit, so that another
- * organisation usually finds a free place.
+ * Limits what an organisation's sites may use of this machine: processes for files and pages, pages that are being
+ * rendered or sent, long files that are being sent, visitors of applications, and pieces of data that this process
+ * passes on. An organisation gets at most half of each limit, so that another one usually finds a free place.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;
@@ -157,9 +155,9 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for a process. If there is none, idle processes are ended to make room: for an organisation's first
-   * process those of every organisation, otherwise only its own. Throws {@link PagesBusy} after five seconds without a
-   * place, or at once if too many wait.
+   * Takes a place for a process. If no place is free, idle processes are ended: the organisation's own or, if it has no
+   * process yet, those of any organisation. Throws {@link PagesBusy} after five seconds without a place, or at once if
+   * too many wait.
    */
   async takeProcess(organisation: string): Promise<() => void> {
     const place = this.processes.takeNow(organisation);

@@ -1,8 +1,7 @@
 /**
- * The content child: a process that reads the files of one release. It follows the customer's paths, reads the
- * customer's pages, runs their queries and speaks to the customer's application. Where sites can be isolated, it runs
- * in the site's box and reaches only what belongs to the site. Usage: `node server.js ROOT`, with PAGES_DATABASE_URL.
- * Descriptor 3 is the channel to the site agent. The child ends when the agent closes the channel. Connections to the
+ * The content child: a process that reads the files of one release, renders its pages and speaks to its application.
+ * Where sites can be isolated, it runs in the site's box and reaches only what belongs to the site. Usage:
+ * `node server.js ROOT`, with PAGES_DATABASE_URL. Descriptor 3 is the channel to the site agent. Connections to the
  * application come over Node's own IPC channel.
  */
 import {
@@ -201,8 +200,8 @@ function placeOf(fd: number, file: string): string {
 
 /**
  * Finds and opens the file for a path below `root`, which must be a real path. A link that leads out of `root` counts
- * as missing. The caller closes the descriptor. The calls are synchronous: each takes a few microseconds on a local
- * disk, a tenth of the time through Node's threads. A slow disk delays only this site's process.
+ * as missing. The caller closes the descriptor. The calls are synchronous, because each takes a few microseconds on a
+ * local disk, and ten times as long in Node's threads. A slow disk delays only this site's process.
  */
 function resolveFile(root: string, pathname: string): Resolved {
   const segments = segmentsOf(pathname);
@@ -264,7 +263,7 @@ const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM']
 /**
  * Gives tmp/restart.txt a later mtime, because a changed mtime restarts the application. Resolves with the new mtime in
  * seconds. Resolves with null if `tmp` is no ordinary folder, if the file is no ordinary file, or if the site may not
- * write them. In its box the child has only the site's rights, so a link leads only to files that the site may write.
+ * write them.
  */
 async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
   try {

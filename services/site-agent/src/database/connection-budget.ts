@@ -6,7 +6,7 @@ const leavingMax = 10;
 /**
  * Shares a server's connections between sites, by max-min fairness: a site gets what it asks for, up to twenty. When
  * all connections are taken, a site with fewer connections gets one from the site with the most. So greedy sites cannot
- * keep another site out, whatever limits their roles have.
+ * keep another site out.
  */
 export class ConnectionBudget {
   private readonly total: number;
@@ -51,7 +51,7 @@ export class ConnectionBudget {
     return true;
   }
 
-  /** Gives the place back. A displaced session has lost its place before, so this only removes it from `leaving`. */
+  /** Gives the place back. A displaced session has no place any more, and is only removed from `leaving`. */
   private giveBack(siteId: string, end: () => void): void {
     this.leaving.delete(end);
     const sessions = this.held.get(siteId) ?? [];

@@ -27,10 +27,9 @@ type Greeting = Startup | Cancel;
 
 /**
  * Serves the one address of a site's database. In a client's first packet it replaces the name `site` by the name of
- * the live release's database. After that it only passes bytes on. Clients prove their passwords to Postgres itself
- * (SCRAM). Cancel requests for the site's own sessions are forwarded. New sessions wait while the gate is frozen,
- * unless they name the database of a served release. A release's application and pages name it, and must not wait,
- * because a freeze waits for their last requests.
+ * the live release's database. Then it only passes bytes on, so Postgres itself checks the password. New sessions wait
+ * during a freeze. Sessions of a release's application and pages name the release's database and do not wait, because
+ * the freeze waits for their last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -135,7 +134,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       writeStartup(protocol, new Map([...parameters, ['database', database.name]])),
       rest,
     ]);
-    // The session is added before anything is awaited, so that a switch in the meantime ends this session too.
+    // The session is added at once, so that a switch during its start ends it too.
     const session = new EndpointSession(client, {
       database,
       beginning: new PostgresStart(),

@@ -22,9 +22,8 @@ type Settled = NonNullable<SiteRecord['mariadb']>;
 
 /**
  * Runs a MariaDB server for each database, because sessions of one server share its locks, memory and connections, and
- * because a dump contains everything that the server has. A release shares the database of another release only if a
- * restore has replaced the files alone. The database has the same name in every release, because a customer's views and
- * routines contain the name.
+ * because a dump contains everything that the server has. Every server calls its database `site`, because a customer's
+ * views and routines contain the name and must work in every release.
  */
 export class MariadbDatabases implements SiteDatabases {
   private readonly options: MariadbDatabasesOptions;

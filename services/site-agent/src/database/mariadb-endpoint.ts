@@ -132,7 +132,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
   private join(client: Socket, database: ReleaseDatabase, onAuthenticated: () => void): void {
     const { siteId, inTurn } = this.options;
-    // The session is added before anything is awaited, so that a switch in the meantime ends this session too.
+    // The session is added at once, so that a switch during its start ends it too.
     const session = new EndpointSession(client, {
       database,
       beginning: new MariadbStart(),

@@ -1,6 +1,6 @@
 /**
- * Two organisations have a cluster each on one machine. The first takes what all sessions of a server share: locks,
- * transaction ids and the queue of NOTIFY.
+ * Two organisations have a cluster each on one machine. The first organisation uses up what all sessions of a server
+ * share: locks, transaction ids and the queue of NOTIFY.
  *
  * @tier long
  * @processes
@@ -50,7 +50,7 @@ afterAll(async () => {
 
 const clusterFolder = (name: string): string => path.join(host.config.SITES_DIR, 'clusters', name);
 
-/** Opens a session of the attacker while `work` runs. */
+/** Runs `work` with a session of the attacker. */
 async function withSession<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: sites.attacker.database_url });
   client.on('error', () => undefined);
@@ -86,7 +86,7 @@ test('an organisation that takes every lock of its cluster keeps nobody else fro
   await Promise.all(attackers.map((client) => client.on('error', () => undefined).connect()));
   const take = 'select count(pg_advisory_lock(n + 400000 * $1::bigint)) from generate_series(1, 400000) n';
   try {
-    // A failed statement keeps the locks of its session.
+    // The locks belong to the session, so a failed statement does not release them.
     for (const [at, client] of attackers.entries())
       await expect(client.query(take, [at])).rejects.toMatchObject({ code: '53200' });
     await expect(runSql(sites.sister.database_url, 'select 1')).rejects.toMatchObject({ code: '53200' });

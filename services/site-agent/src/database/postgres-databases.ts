@@ -170,8 +170,8 @@ class PostgresDatabase implements ReleaseDatabase {
 
 /**
  * Probes with a session whose settings the site cannot change. With the site's own `search_path`, the query might call
- * a function of the site in place of the server's `count`. Such a function could return as much as fits into the
- * server's memory, and this process would have to hold the result. Never throws.
+ * a function of the site in place of the server's `count`, and its result could fill this process's memory. Never
+ * throws.
  */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
   const signal = AbortSignal.timeout(deadlineMs);

@@ -10,7 +10,6 @@ export type ServerAddress = { path: string } | { host: string; port: number };
 export type DatabasePlace = Omit<ReleaseRecord, 'release_id'>;
 
 export interface JobAccess {
-  /** The database in the form that the job's program takes. */
   database: ProgramDatabase;
   /** The folder of the server's socket, which the job's box shows; null if the job uses a port. */
   socketFolder: string | null;
@@ -33,7 +32,7 @@ export interface DatabaseUsage {
   isReadOnly: boolean | null;
   /**
    * The process of a server that has only this database; null for a shared server. The caller adds the size of the
-   * deleted files that this process still holds open.
+   * deleted files that the server still holds open.
    */
   pid: number | null;
 }

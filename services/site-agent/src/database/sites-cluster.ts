@@ -113,8 +113,8 @@ export class SitesCluster {
   }
 
   /**
-   * Waits for the server, ends the leftovers of an earlier site agent, and counts the places of the cluster. Call this
-   * once, before any site uses the cluster.
+   * Waits for the server, ends the leftovers of an earlier site agent, and determines how many sessions sites may have.
+   * Call this once, before any site uses the cluster.
    */
   async open(): Promise<void> {
     await this.waitForServer();

@@ -117,8 +117,8 @@ export class OwnCluster {
 
 /**
  * Returns the port number in the name of a cluster's socket. The cluster listens only at the socket, not at this port.
- * CpuShares tells servers apart by this number, because the lock files of servers in different boxes may have the same
- * process id: each box numbers its own processes.
+ * CpuShares tells servers apart by this number, because servers in different boxes may have the same process id in
+ * their lock files.
  */
 export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 

@@ -95,8 +95,8 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
 const niceOfSites = 5;
 
 /**
- * Swaps paths in a folder until the returned function is called, even if the folder is moved meanwhile. The folder may
- * also be moved before the process has entered it. Then `findDir` is called again.
+ * Swaps paths in the folder of `findDir` until the returned function is called, even if the folder is moved. If it is
+ * moved before a swapping process has entered it, `findDir` is called again.
  */
 async function race(
   site: FilledSite,

@@ -66,10 +66,8 @@ export const asOwner = [
 ];
 
 /**
- * Starts a program of this package on a site's content. It runs in a box, as the site's account, so that hostile
- * content can reach nothing else. Where no box can be made, it only runs as the site's account. On such a machine no
- * application runs, unless DRYDOCK_RUN_APPS_WITHOUT_ISOLATION is set. So usually nothing changes the files while the
- * program runs.
+ * Starts a program of this package on a site's content. It runs as the account `uid` and, where boxes can be made, in a
+ * box, so that hostile content can reach nothing else.
  */
 export function startSiteProgram(
   { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
@@ -102,8 +100,7 @@ export function startSiteProgram(
 const countMs = 60_000;
 /**
  * A tree counts as at least this many bytes for each file, folder and link. Empty files take no bytes, but the number
- * of files that a file system can hold is limited too. Most file systems use blocks of this size, so a tree of
- * ordinary files counts as what it takes.
+ * of files that a file system can hold is limited too.
  */
 const entryBytes = 4_096;
 /** Prints the bytes on disk, and then the number of files, folders and links. */

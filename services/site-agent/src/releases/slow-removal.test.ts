@@ -278,7 +278,7 @@ const slowly = { batch_files: 50, pause_ms: 250, turn_files: 1_000 };
 
 /**
  * Removes a site while a process of the site replaces a folder by a link to the canary. Returns how many files remain
- * in the canary, or null if the folder was replaced only after its last file had been removed. `isOfRoot` gives the
+ * in the canary, or null if the folder was not replaced before its last file had been removed. `isOfRoot` gives the
  * folder and its files to root, so that only root can remove them.
  */
 async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}): Promise<number | null> {

@@ -11,10 +11,8 @@ import type { SiteRecord } from '../on-disk/site-folder';
 import { countTree, filesPathIn, startSiteProgram } from './site-box';
 
 /**
- * A folder that is being emptied loses 25 files in 100 ms. At most two folders of an organisation are emptied at a
- * time, so an organisation loses at most 50 files in 100 ms. After faster mass deletes, creating files on ext4 was
- * measured to be 2 to 4 times slower. Removing `turn_files` files takes a minute. Then the folder gives its place up,
- * and another organisation may take it.
+ * A folder in the trash loses 25 files in 100 ms. After faster mass deletes, creating files on ext4 was measured to be
+ * 2 to 4 times slower. After `turn_files` files, which take a minute, the folder gives its place up to others.
  */
 const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
 export type RemovalPace = typeof usualPace;
@@ -57,12 +55,10 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 });
 
 /**
- * Moves folders to the trash at once and deletes them slowly, in turns, also after a restart. A folder is a site's or a
- * release's, laid out as in SiteFolder. A child deletes the customers' files in the folder, under the account that owns
- * them, and in a box where one can be made. This process deletes all other files, which are its own. The account cannot
- * remove some files, such as those in a folder that an operator made as root. If the site agent is root and boxes can
- * be made, a second child deletes these: it has root's rights over files, in a box that shows nothing else. The log
- * names the files that still remain, and a later try removes them.
+ * Moves folders of sites and releases to the trash at once and deletes them slowly, also after a restart. A child
+ * deletes the customers' files under the account that owns them, in a box where one can be made. The account cannot
+ * remove files of root. If the site agent is root and boxes can be made, a second child with root's rights over files
+ * removes these, in a box that shows nothing else. The log names the files that still remain, and they are tried again.
  */
 export class SlowRemoval {
   private readonly folder: string;

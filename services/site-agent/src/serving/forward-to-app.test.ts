@@ -171,7 +171,7 @@ test('the end of the content child costs its own visitors only: application and 
   other.leave();
 });
 
-/** Returns the children of this process that serve the site's files. In a box, that is the box's outer process. */
+/** Returns the children of this process that serve the site's files: of each box, its outermost process. */
 function contentChildren({ files_dir: folder }: FilledSite): number[] {
   const all = readdirSync('/proc/self/task').flatMap((task) =>
     readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '),

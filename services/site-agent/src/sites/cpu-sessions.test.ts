@@ -105,7 +105,7 @@ itWith(
     await until(() => workers().length > 0);
     const watched = [server.proof.pid, ...workers(), ...childrenOf(`postgres: ${role} `)];
     expect(watched.length).toBe(3);
-    // For an ordinary user the kernel changes the priority of one session in a tenth of a second, so it may take
+    // For an ordinary user the kernel allows one change of priority in a tenth of a second, so three changes may take
     // several samples.
     const haveSunk = async (): Promise<boolean> => {
       await shares.sample();

@@ -51,7 +51,7 @@ export class HostedSites {
 
   /**
    * Serves every site on disk. No site waits for another that cannot be opened or whose database starts slowly.
-   * Resolves when all sites are open, or after 15 s.
+   * Resolves when it has tried to open every site, or after 15 s.
    */
   async open(): Promise<void> {
     const folders: SiteFolder[] = [];

@@ -21,7 +21,6 @@ export interface SiteContext {
   places: PagePlaces;
   /** The most bytes that a site's live files may take. The same limit applies separately to its live database. */
   diskBytes: number;
-  /** How a site's programs are kept apart from everything else. */
   isolation: Isolation;
   network: BoxNetwork;
   /** Decides where applications may connect to from a network of their own. */

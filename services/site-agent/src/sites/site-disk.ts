@@ -54,7 +54,7 @@ export class SiteDisk {
     await this.checkDatabase(release);
   }
 
-  /** Only an application changes files of a live release. If none has run since the last count, the size is known. */
+  /** Only the application changes files of a live release. If it has not run since the last count, the size stays. */
   private async checkFiles(release: Release): Promise<void> {
     const { app } = release;
     if (!app.isActive && this.starts === app.starts && !this.areFilesFull) return;

@@ -232,9 +232,9 @@ async function syncFileSystem(folder: string, signal: AbortSignal): Promise<void
 const flushedEveryBytes = 96 * 1024 * 1024;
 
 /**
- * Returns a function to be called with the number of bytes written so far. It starts a flush while writing goes on, so
- * that the sync at the end finds little left to do. At most one flush runs at a time. A failed flush is not reported,
- * because the sync at the end would fail too.
+ * Returns a function to be called with the number of bytes written so far. The function starts flushes while writing
+ * goes on, so that the sync at the end finds little left to do. A failed flush is not reported, because the sync at the
+ * end would fail too.
  */
 function flushBehind(folder: string, signal: AbortSignal): (writtenBytes: number) => void {
   let flushedBytes = 0;

@@ -76,7 +76,7 @@ async function startSwapping(
   return { swaps: () => count, stop };
 }
 
-/** Repeats `work` until it has met a swap `attempts` times. */
+/** Repeats `work` until a swap has happened in `attempts` of its runs. */
 async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
   let raced = 0;
   for (let attempt = 0; raced < attempts; attempt += 1) {

@@ -13,9 +13,8 @@ export interface SitePlace {
 }
 
 /**
- * Reads facts about a site that the control protocol does not tell. Programs of the operator, who may read the sites'
- * folder, use this function. An example is the seeding of the demo. `host` is the address that the site agent listens
- * on.
+ * Reads facts about a site that the control protocol does not tell, for programs of the operator such as the seeding of
+ * the demo. `host` is the address that the site agent listens on.
  */
 export async function readSiteOnDisk(sitesDir: string, siteId: string, host: string): Promise<SitePlace> {
   for (const mode of modeSchema.options) {
