@@ -13,7 +13,7 @@ const run = promisify(execFile);
  */
 const nobody = 65_534;
 
-/** The accounts of the two Postgres clusters that an installation has once. The accounts of customers are allocated. */
+/** The uids of an installation's own two Postgres clusters. The uids of customers' servers are allocated. */
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
 /**
@@ -119,10 +119,10 @@ export function settlePassword(passwordFile: string): string {
 const socketPathBytesMax = 103;
 
 /**
- * Creates the folder of a server's Unix socket, and removes leftover sockets, with which the server could not listen.
- * The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt` records.
- * The path stays the same unless the recorded folder disappears. Every account may use the socket, because jobs run
- * under sites' accounts. Applications cannot reach the socket, because their boxes do not show the folder.
+ * Creates the folder of a server's Unix socket, and removes leftover sockets, which would keep the server from
+ * listening. The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt`
+ * records. Every account may use the socket, because jobs run under sites' accounts. Applications cannot reach it,
+ * because their boxes do not show the folder.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(

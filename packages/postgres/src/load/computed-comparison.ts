@@ -79,8 +79,8 @@ class ComputedComparison {
 }
 
 /**
- * Compares the generated columns of the loaded tables. `run` runs its work as the owner of a table. Throws {@link
- * TransferError}.
+ * Compares the generated columns of the loaded tables. `run` calls `work` with a session of the table's owner. Throws
+ * {@link TransferError}.
  */
 export async function compareComputed(
   client: pg.Client,

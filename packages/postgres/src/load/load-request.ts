@@ -5,7 +5,7 @@ import type { LoadProgress } from './load-tables';
 export interface LoadRequest {
   /** The URL of a login that can only act as the owner of the empty database. */
   url: string;
-  /** The owner of every object without an owner from `owners`. Default: the login. */
+  /** The owner of every object whose dumped owner is not among `owners`. Default: the login. */
   role?: string;
   sections: AsyncIterable<Section>;
   /**

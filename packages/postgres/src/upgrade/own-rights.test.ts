@@ -73,8 +73,8 @@ test.each(['logical', 'offline'] as const)(
 );
 
 /**
- * Returns the statements of a role that loses rights later. Objects of `app` refer to objects of `name`, and `name`
- * owns a partition of a table of `app`.
+ * Returns statements in which `app` creates objects that refer to objects of `name`, and then loses the rights that it
+ * needed for them. `name` owns a partition of a table of `app`.
  */
 const lostRights = (name: string, app: string): string[] => [
   `create role ${app}; grant create on schema public to ${app}; grant ${app} to ${name} with set true, inherit true`,

@@ -25,7 +25,6 @@ afterAll(() => servers.stop());
 /** Limits that are too high to be reached, so that no result depends on time. */
 const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 
-/** Values of each type, as text. */
 const values: Record<string, string[]> = {
   numeric: [
     'NaN',

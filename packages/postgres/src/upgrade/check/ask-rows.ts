@@ -203,7 +203,6 @@ class Asker {
     return login;
   }
 
-  /** Drops a login and ends its sessions. */
   private async endLogin(role: string): Promise<void> {
     const login = this.logins.get(role);
     this.logins.delete(role);
