@@ -133,10 +133,10 @@ const ownFolders = [
 ];
 
 /**
- * Starts a program in a box. Its links and renames can reach only what `mounts` shows. `proof` has the command's pid
- * outside of the box, and `stop` signals the command. When the command ends, all processes of the box end, and then
- * `exited` resolves. A command that exits with 128 and the number of a signal is reported as ended by that signal.
- * @throws BoxError
+ * Starts a program in a box. {@link BoxOptions} tells what the program can see. `proof` has the command's pid outside
+ * of the box, and `stop` signals the command. When the command ends, all processes of the box end, and then `exited`
+ * resolves. A command that exits with 128 and the number of a signal is reported as ended by that signal. @throws
+ * BoxError
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);

@@ -8,9 +8,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/**
- * Root starts a server that belongs to no customer under this account, because database servers refuse to run as root.
- */
+/** The account of a server that root starts without another account. Database servers refuse to run as root. */
 const nobody = 65_534;
 
 /** The uids of an installation's own two Postgres clusters. The uids of customers' servers are allocated. */
@@ -40,8 +38,8 @@ export function makePrivateFolder(folder: string): void {
 }
 
 /**
- * Changes the owner of a data folder to the server's account. The folder is new, or belongs to the account of an
- * earlier version. No process may work in it. chown follows no link, and changes only files of the former owner.
+ * Changes the owner of a data folder to the server's account. The folder is new, or belongs to a former account of the
+ * server. No process may work in it. chown follows no link, and changes only files of the former owner.
  */
 export async function handOver(dataDir: string, account: number | null): Promise<void> {
   const { uid } = serverAccount(account);

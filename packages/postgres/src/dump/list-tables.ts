@@ -11,7 +11,7 @@ const ownRelations = `
       and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * The query joins, because a subquery for each of 50,000 tables takes hours.
+ * The query uses joins, because a subquery for each of 50,000 tables takes hours.
  *
  * A table is copied as text if a column contains, at any depth, a composite, an array of a customer's type, or a reg*
  * type. Binary COPY would write oids of the customer's objects, which differ between databases. A type without binary

@@ -14,7 +14,7 @@ interface Sums {
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;
-  /** The reason for which the values could not be read, or null. */
+  /** Why the values could not be read, or null. */
   unknown: string | null;
 }
 

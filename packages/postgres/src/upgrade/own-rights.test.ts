@@ -28,8 +28,8 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 /**
- * Returns the rights of owner and others. MAINTAIN is left out, because version 17 introduced it and nobody could give
- * it up before.
+ * Returns everybody's rights on tables and sequences. MAINTAIN is left out, because version 17 introduced it and nobody
+ * could give it up before.
  */
 const rightsOf = (url: string): Promise<unknown[]> =>
   runSql(

@@ -1,5 +1,5 @@
 /**
- * Content that the release notes of 17 and 18 concern, and values of every type, are the same after an upgrade during
+ * Content that the release notes of 17 and 18 concern, and values of many types, are the same after an upgrade during
  * which rows are written.
  *
  * @tier long

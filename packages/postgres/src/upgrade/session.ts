@@ -272,7 +272,6 @@ export class Stage {
   }
 }
 
-/** Runs work with the sessions of one stage. */
 export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T>): Promise<T> {
   const stage = new Stage(move);
   try {

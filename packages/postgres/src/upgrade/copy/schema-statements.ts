@@ -141,7 +141,8 @@ export function sortStatements(
   };
   const planned = (statements: OwnedStatement[]): PlannedStatement[] =>
     statements.map((statement) => ({ sql: statement.text, owner: ownerOf(statement) }));
-  // An owner may have revoked its own rights, which its rows, indexes and foreign keys need during the copy.
+  // A change of an owner's own rights runs late, because the owner's rows, indexes and foreign keys need these rights
+  // during the copy.
   const isOwnRight = (statement: OwnedStatement): boolean =>
     /^(?:GRANT|REVOKE) /i.test(statement.outline) && rolesOf(withoutComments(statement.text))[0] === ownerOf(statement);
   const early = pre.filter(
