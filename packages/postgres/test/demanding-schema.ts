@@ -1,4 +1,4 @@
-/** A schema with everything that a careless dump loses. `rows` is the number of customers. */
+/** A schema with many things that a careless dump loses. `rows` is the number of customers. */
 export const demandingSchema = (rows: number): string => `
 create extension pg_trgm; create extension hstore; create extension "uuid-ossp";
 create schema "odd ""schema";

@@ -6,7 +6,7 @@ const copyDone = Buffer.from([0x63, 0, 0, 0, 4]);
 const lateMs = 30;
 
 /**
- * Opens a proxy to Postgres that delays the message that follows COPY's last row and has the number of rows. Without a
+ * Opens a proxy to Postgres that delays the message with a COPY's number of rows, which follows the last row. Without a
  * proxy, the message is late only if Postgres' send buffer is full at that point.
  */
 export async function throughLateCounts(url: string): Promise<{ url: string; close(): Promise<void> }> {

@@ -6,8 +6,8 @@ const mb = 2 ** 20;
 
 /**
  * Runs the body of an async function in a process of its own, because jest's process keeps the memory of earlier tests.
- * The process uses the build output. The body requires modules by `load('dump/dump-database')`, and has `given`. Its
- * result is passed back as JSON.
+ * The process uses the build output. The body can use `given`, and modules by `load('dump/dump-database')`. Its result
+ * is passed back as JSON.
  */
 export async function inOwnProcess<T>(body: string, given: unknown): Promise<{ returned: T; grownMb: number }> {
   const script = `

@@ -4,25 +4,23 @@ import os from 'node:os';
 import type { ChildExit } from './guarded-child';
 
 /**
- * The script that creates a box. The script is the first process of new mount and process namespaces and stays their
- * init. When the command ends, the script ends, and the kernel ends all other processes of the box. Texts of callers
- * reach the script only as arguments:
+ * The script that creates a box. It is the first process of new mount and process namespaces. When its command ends, it
+ * ends too, and the kernel ends all other processes of the box. Texts of callers reach the script only as arguments:
  *
  * SIZE_OF_TMP UID GID WORKDIR NAMESPACES FREE_FD NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
  *
- * NAMESPACES is the number of user namespaces that the box may create. If it is empty, the limit stays as it is: the
- * box may create any number, or it shares the machine's user namespace, whose limit must not change. Descriptors from
- * FREE_FD on do not belong to the command.
+ * - NAMESPACES: how many user namespaces the box may create, or empty for no limit. It is empty for root, because
+ * root's boxes share the machine's user namespace and its limit.
+ * - FREE_FD: the command gets only the descriptors below this number.
+ * - PORTS: empty if the box shares the machine's network. Otherwise Node runs HAND_OVER ({@link handOverSource}), which
+ * passes listening sockets on over descriptor 8. Node reads files of the machine, so it starts before the mounts and
+ * ends before the root changes.
  *
- * PORTS is empty if the box shares the machine's network. If PORTS is not empty, Node runs HAND_OVER ({@link
- * handOverSource}), which listens on the ports and passes the sockets on over descriptor 8. Node reads files of the
- * machine, so it starts before the mounts and ends before the root changes.
+ * Descriptor 9 is a socket to the process that requested the box. The script writes errors to it. The process that
+ * becomes the command writes "ready" and waits for "go". If the requester has died, nothing is started.
  *
- * Descriptor 9 is a socket to the process that requested the box. The script reports errors there. The process that
- * becomes the command writes "ready" there and waits for "go". If the requester has died, nothing is started. The
- * script's variables begin with `_box_`, so that they differ from those of the command's environment.
- *
- * The new root is a tmpfs over /sys, because every machine has that folder and no box shows it.
+ * The script's variables begin with `_box_`, to differ from those of the command's environment. The new root is a tmpfs
+ * over /sys, because every machine has that folder and no box shows it.
  */
 export const boxScript = `
 set -eu

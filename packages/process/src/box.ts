@@ -133,12 +133,10 @@ const ownFolders = [
 ];
 
 /**
- * Starts a program in a box, where only `mounts` of the machine are visible. Wherever boxes are possible, all programs
- * of customers run this way, and so do programs of Drydock that work on customers' content. So links and renames can
- * reach only the customer's own files. The network is the machine's, unless `ownNetwork` is given. `proof` has the
- * command's pid outside of the box, and `stop` signals the command. When the command ends, all processes of the box
- * end, and then `exited` resolves. A command that exits with 128 and the number of a signal is reported as ended by
- * that signal. @throws BoxError
+ * Starts a program in a box. {@link BoxOptions} tells what the program can see. `proof` has the command's pid outside
+ * of the box, and `stop` signals the command. When the command ends, all processes of the box end, and then `exited`
+ * resolves. A command that exits with 128 and the number of a signal is reported as ended by that signal. @throws
+ * BoxError
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);
@@ -247,13 +245,12 @@ function commandLineOf(options: BoxOptions): string[] {
       String(gid),
       workdir,
     ],
-    // Without root, the box needs one user namespace below its own. In that namespace, which belongs to the command,
-    // the account changes back.
+    // Without root, the box may create one user namespace: that in which the `unshare` below runs the command.
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
-    // Without root, the account changes back from root, because Postgres and other programs refuse to run as root. The
-    // change also removes the last right over the box's namespaces.
+    // Without root, this `unshare` changes root back to the caller's account, because Postgres and other programs
+    // refuse to run as root. It also removes the last right over the box's namespaces.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),

@@ -10,7 +10,7 @@ export type Isolation = { kind: 'accounts' } | { kind: 'user_namespaces' } | { k
 /** Tells whether a box can have its own network, and if not, why. */
 export type BoxNetwork = { kind: 'own' } | { kind: 'machine'; reason: string };
 
-/** The account under which root makes the trial. Any account except root works, because the trial has no files. */
+/** The account of the trial box if this process is root. */
 const nobody = 65_534;
 
 let found: Promise<Isolation> | undefined;

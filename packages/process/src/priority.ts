@@ -18,9 +18,9 @@ const tickMs = 10;
 const kernelPid = 2;
 
 /**
- * Returns every visible process by pid; on systems other than Linux, none. The call takes about 30 µs for each process,
- * and more on a busy machine; `PriorityThread` keeps it off the event loop. Pids in `skipped` are not read, and pids of
- * kernel threads are added to `skipped`.
+ * Returns every visible process by pid, and none on systems other than Linux. The call takes about 30 µs for each
+ * process, so {@link PriorityThread} keeps it off the event loop. Pids in `skipped` are not read, and pids of kernel
+ * threads are added to `skipped`.
  */
 export function readProcessUse(skipped: Set<number> = new Set()): Map<number, ProcessUse> {
   if (process.platform !== 'linux') return new Map();
@@ -46,9 +46,9 @@ function readOne(pid: number): ProcessUse | null {
 
 /**
  * Sets a nice value, from 0 to 19 (the lowest priority), for the threads of a process and for its session. Never
- * throws. With `sched_autogroup_enabled`, the default of most distributions, Linux weighs sessions, and a thread's
- * value matters only within its session. In a container only the values of threads count. Without CAP_SYS_NICE threads
- * are left unchanged, because an ordinary user cannot lower their value again.
+ * throws. Most distributions enable `sched_autogroup_enabled`: Linux then divides CPU time among sessions first, and a
+ * thread's value counts only within its session. In a container only the values of threads count. Without CAP_SYS_NICE
+ * threads are left unchanged, because an ordinary user cannot lower their value again.
  */
 export function setNice(pid: number, nice: number): void {
   const { thread, session } = readNice(pid);

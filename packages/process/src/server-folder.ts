@@ -8,12 +8,10 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/**
- * Root starts a server that belongs to no customer under this account, because database servers refuse to run as root.
- */
+/** The account of a server that root starts without another account. Database servers refuse to run as root. */
 const nobody = 65_534;
 
-/** The accounts of the two Postgres clusters that an installation has once. The accounts of customers are allocated. */
+/** The uids of an installation's own two Postgres clusters. The uids of customers' servers are allocated. */
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
 /**
@@ -40,8 +38,8 @@ export function makePrivateFolder(folder: string): void {
 }
 
 /**
- * Changes the owner of a data folder to the server's account. The folder is new, or belongs to the account of an
- * earlier version. No process may work in it. chown follows no link, and changes only files of the former owner.
+ * Changes the owner of a data folder to the server's account. The folder is new, or belongs to a former account of the
+ * server. No process may work in it. chown follows no link, and changes only files of the former owner.
  */
 export async function handOver(dataDir: string, account: number | null): Promise<void> {
   const { uid } = serverAccount(account);
@@ -119,10 +117,10 @@ export function settlePassword(passwordFile: string): string {
 const socketPathBytesMax = 103;
 
 /**
- * Creates the folder of a server's Unix socket, and removes leftover sockets, with which the server could not listen.
- * The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt` records.
- * The path stays the same unless the recorded folder disappears. Every account may use the socket, because jobs run
- * under sites' accounts. Applications cannot reach the socket, because their boxes do not show the folder.
+ * Creates the folder of a server's Unix socket, and removes leftover sockets, which would keep the server from
+ * listening. The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt`
+ * records. Every account may use the socket, because jobs run under sites' accounts. Applications cannot reach it,
+ * because their boxes do not show the folder.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(

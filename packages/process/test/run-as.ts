@@ -4,7 +4,9 @@ import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** The kinds of isolation to test. As root these are both, `user_namespaces` in a process of the account `nobody`. */
+/**
+ * The kinds of isolation to test. Root tests both, and tests `user_namespaces` in a process of the account `nobody`.
+ */
 export const kinds =
   process.getuid?.() === 0 ? (['accounts', 'user_namespaces'] as const) : (['user_namespaces'] as const);
 export type Kind = (typeof kinds)[number];

@@ -28,8 +28,8 @@ const hashOf = (values: string): string =>
 const sumOf = (values: string): string => `coalesce(sum(${hashOf(values)}), 0)::text`;
 
 /**
- * Sums hashes over a table's rows: one sum for the columns that are written, and one for each generated column. A
- * generated value is hashed together with the hash of its row's written columns. No code of the customer runs.
+ * Sums hashes over a table's rows: one sum for the columns that are not generated, and one for each generated column. A
+ * generated value is hashed together with the ordinary columns of its row. No code of the customer runs.
  */
 export async function hashComputed(
   client: pg.ClientBase,

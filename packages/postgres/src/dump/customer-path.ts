@@ -22,9 +22,9 @@ const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }))
 
 /**
  * Runs a statement of a dump. Functions often name other objects without a schema, but a load has an empty search path.
- * A statement that fails for such a name runs again with the customer's path. While it runs, the path is set in the
- * session and in the functions of the session's role. The functions need it too: for an index or a materialised view,
- * Postgres 17 and later uses only a function's own path.
+ * A statement that fails for such a name runs again with the customer's path, which is then set in the session and in
+ * the functions of the session's role. For indexes and materialised views, Postgres 17 and later ignores the session's
+ * path and uses only a function's own.
  */
 export async function runWithCustomersPath(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
   try {

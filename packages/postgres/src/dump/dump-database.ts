@@ -51,7 +51,7 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** The most attempts to find a moment in which nobody drops or alters the objects to be read. */
+/** The most attempts to read the schema while nobody drops or alters its objects. */
 const attemptsMax = 20;
 /** SQLSTATEs of a lock time-out and of the internal error for an object that is dropped while it is read. */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);

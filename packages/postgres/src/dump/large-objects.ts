@@ -22,7 +22,7 @@ const ownSql = 'select m.oid, 0::bigint as bytes from pg_catalog.pg_largeobject_
 
 /**
  * Yields all large objects, ordered by number, as parts `oid:u32 length:u32 bytes`. An empty object is one part of
- * length 0. A role of `makeReader` reads the pages in pg_largeobject, because lo_get needs a right on each object. A
+ * length 0. A reader (`makeReader`) reads the pages in pg_largeobject, because lo_get needs a right on each object. A
  * database's owner uses lo_get, because an owner may not read pg_largeobject.
  */
 export async function* readLargeObjects(client: pg.ClientBase, onObject: () => void): AsyncGenerator<Buffer> {

@@ -11,10 +11,11 @@ const ownRelations = `
       and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * Each catalogue is read once and joined, because a subquery for each of 50,000 tables takes hours. Binary COPY writes
- * the oids of the types of array elements and composite fields, and a reg* value is itself an oid. Oids of the
- * customer's objects differ between databases. So a table is copied as text if a column contains, at any depth, a
- * composite, an array of a customer's type, or a reg* type. A type without binary functions is copied as text too.
+ * The query uses joins, because a subquery for each of 50,000 tables takes hours.
+ *
+ * A table is copied as text if a column contains, at any depth, a composite, an array of a customer's type, or a reg*
+ * type. Binary COPY would write oids of the customer's objects, which differ between databases. A type without binary
+ * functions is copied as text too.
  */
 const tablesSql = `
 with recursive tables as (select c.oid, n.nspname as schema, c.relname as name,

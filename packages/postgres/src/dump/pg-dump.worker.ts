@@ -105,8 +105,8 @@ const refusal = { sqlState: '', message: '' };
 
 /**
  * Returns the request that the server gets. If the tables are already locked, a request that locks tables or sets the
- * lock time-out becomes a query without effect. The time-out is kept for views, because the lock of a view may wait for
- * a client that waits for the locked tables.
+ * lock time-out becomes a query without effect. The time-out of the connection then limits the wait for a view, whose
+ * lock a client may hold while it waits for the locked tables.
  */
 function withoutLocks(request: Buffer): Buffer {
   if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30)))

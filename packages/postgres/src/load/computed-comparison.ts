@@ -14,7 +14,7 @@ interface Sums {
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;
-  /** The reason for which the values could not be read, or null. */
+  /** Why the values could not be read, or null. */
   unknown: string | null;
 }
 
@@ -79,8 +79,8 @@ class ComputedComparison {
 }
 
 /**
- * Compares the generated columns of the loaded tables. `run` runs its work as the owner of a table. Throws {@link
- * TransferError}.
+ * Compares the generated columns of the loaded tables. `run` calls `work` with a session of the table's owner. Throws
+ * {@link TransferError}.
  */
 export async function compareComputed(
   client: pg.Client,

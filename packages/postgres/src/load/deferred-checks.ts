@@ -21,13 +21,12 @@ export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
           where part.classid = 'pg_catalog.pg_proc'::regclass and part.objid = code.oid and part.deptype = 'e'))`;
 
 /**
- * Selects the CHECK constraints of tables and domains that call functions of the customer. During a load such a
- * function could fail, because it may read a table that is filled later, or name a table without its schema. So these
- * constraints are dropped before the rows are loaded, and added afterwards.
+ * Selects the CHECK constraints of tables and domains that call functions of the customer. A load drops them before the
+ * rows and adds them afterwards, because such a function may read a table that is filled later.
  *
- * A parent table comes before tables that inherit from it, because changing the parent's constraint changes theirs. An
- * inheriting table is selected only if it declares the constraint itself. A partition is selected for an inherited
- * constraint too, because pg_dump creates the partition with its own copy and attaches it later.
+ * A parent table comes before the tables that inherit from it, because changing the parent's constraint changes theirs.
+ * An inherited constraint is selected only for partitions: pg_dump gives a partition its own copy and attaches the
+ * partition later.
  */
 const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition,
     k.convalidated as validated,

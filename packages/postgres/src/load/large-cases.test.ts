@@ -13,8 +13,8 @@ import { withClient } from '../testing/run-sql';
 import { withDatabase } from '../testing/test-cluster';
 
 /*
- * Large databases are either dumped and loaded in constant memory, or refused before anything changes. `npm run
- * test:all` has the widest table and 1,100 tables. `npm run chaos` has all cases, with 50,000 tables.
+ * Large databases are either dumped and loaded in bounded memory, or refused before anything changes. `npm run
+ * test:all` runs the widest table and 1,100 tables. `npm run chaos` runs all cases, with 50,000 tables.
  */
 
 const mb = 2 ** 20;

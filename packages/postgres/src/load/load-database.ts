@@ -93,7 +93,7 @@ class Load {
     await this.restorePrivileges(late);
     await this.restoreProperties();
     await this.closeShared();
-    // ANALYZE calls index functions without a search path. If ANALYZE fails, the tables only lack statistics.
+    // ANALYZE may fail, because it calls index functions without a search path. The tables then only lack statistics.
     await this.budget.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
       if (!isPermanent(error)) throw error;
     });
@@ -110,9 +110,9 @@ class Load {
   }
 
   /**
-   * Creates everything that precedes the rows, and returns the remaining statements: `late` has the privileges. If the
-   * load has `owners`, privileges are restored here, because an owner's objects may need rights on another owner's
-   * objects. `late` then has only the changes of an owner's own rights and the privileges of the section post-data.
+   * Creates everything that precedes the rows, and returns the remaining statements. `late` has the privileges. With
+   * `owners`, most privileges are already restored here, because an owner's objects may need rights on another owner's
+   * objects. `late` then has only the changes of an owner's own rights, and the privileges in post-data.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
@@ -157,8 +157,8 @@ class Load {
       ...statements.flatMap(({ text }) => rolesOf(text)),
       ...(this.properties ? rolesOfProperties(this.properties) : []),
     ]);
-    // Without `owners`, every role that the dump names is made, if the caller can make roles. A trial needs that,
-    // because its server does not have the roles of the real target.
+    // Without `owners`, all roles that the dump names are created, if `makeRoles` is given. A trial needs them, because
+    // its server does not have the roles of the real target.
     const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
     const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     if (missing.length > 0) await this.request.makeRoles?.(missing);

@@ -5,7 +5,7 @@ import type { LoadProgress } from './load-tables';
 export interface LoadRequest {
   /** The URL of a login that can only act as the owner of the empty database. */
   url: string;
-  /** The owner of every object without an owner from `owners`. Default: the login. */
+  /** The owner of every object whose dumped owner is not among `owners`. Default: the login. */
   role?: string;
   sections: AsyncIterable<Section>;
   /**
@@ -27,11 +27,14 @@ export interface LoadRequest {
 }
 
 /**
- * A difference between a loaded database and its dump. `not_populated`: a materialized view whose query fails.
- * `not_validated`: a constraint that holds only for new rows. `not_restored`: an object or right that is missing.
- * `recomputed`: a generated column with other values than in the backup. `owner_changed`: objects that now belong to
- * the database's owner. `refused`: a refused statement of a trial. If a statement can complete the object later, the
- * reason ends with that statement.
+ * A difference between a loaded database and its dump. If a statement can complete the object later, `reason` ends with
+ * that statement.
+ * - `not_populated`: a materialized view whose query fails
+ * - `not_validated`: a constraint that holds only for new rows
+ * - `not_restored`: an object or right that is missing
+ * - `recomputed`: a generated column with other values than in the backup
+ * - `owner_changed`: objects that now belong to the database's owner
+ * - `refused`: a refused statement of a trial
  */
 export interface LoadFinding {
   kind: 'not_validated' | 'not_restored' | 'not_populated' | 'recomputed' | 'owner_changed' | 'refused';

@@ -11,15 +11,18 @@ import type { SqlStatement } from './statement-owners';
  * of that owner.
  */
 export interface LoadOwners {
-  /** Returns those of the named roles that exist and may own objects. They may create no roles until the load ends. */
+  /**
+   * Returns those of the named roles that exist and may own objects. Takes from them the right to create roles until
+   * the load ends.
+   */
   find(names: readonly string[]): Promise<string[]>;
   /** Returns the URL of a login that can act only as this owner. */
   urlOf(owner: string): Promise<string>;
   /** Gives an owner the rights of others while `work` runs. */
   lend(owner: string, others: readonly string[], work: () => Promise<void>): Promise<void>;
   /**
-   * Restores the memberships between roles. They are absent before this call, because a lent right is a membership, and
-   * Postgres refuses cyclic memberships.
+   * Restores the memberships between roles. The load begins without memberships, because `lend` grants some, and
+   * Postgres refuses cyclic ones.
    */
   join(): Promise<void>;
 }

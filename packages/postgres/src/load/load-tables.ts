@@ -12,9 +12,8 @@ export interface LoadProgress {
 }
 
 /**
- * Fills the tables over as many connections as `lanes`. A section is requested while earlier sections are still read. A
- * source that reads one section at a time answers that request when the earlier sections are read. The first error is
- * thrown at once, and the caller then closes the sessions, which ends the remaining copies.
+ * Fills the tables over as many connections as `lanes`. A section is requested while earlier sections are still read.
+ * The first error is thrown at once. The caller then closes the sessions, which ends the remaining copies.
  */
 export async function loadTables(options: {
   tables: TableEntry[];

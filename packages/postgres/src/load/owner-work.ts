@@ -65,7 +65,7 @@ export class OwnerWork {
   }
 
   /**
-   * Runs a statement with {@link runWithCustomersPath}. If a name is undefined even so, sets the customer's path in the
+   * Runs a statement with {@link runWithCustomersPath}. If a name is still undefined, sets the customer's path in the
    * functions of all other owners as well, runs the statement again, and resets these functions.
    */
   async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {

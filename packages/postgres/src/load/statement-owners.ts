@@ -28,8 +28,8 @@ export const isOwnerChange = ({ text }: Pick<Statement, 'text'>): boolean => {
 
 /**
  * Reads from SET SESSION AUTHORIZATION which role runs each statement. A name in single quotes is the owner of the
- * following objects of the dump. Another name is the grantor of the following grants, and RESET returns to the object's
- * owner.
+ * following objects of the dump. A name in another form is the grantor of the following grants, until RESET returns to
+ * the object's owner.
  */
 export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
   let entryOwner: string | null = null;

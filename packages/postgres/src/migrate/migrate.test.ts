@@ -10,8 +10,7 @@ import { fingerprintOf, runMigrations } from './service-databases';
 
 const run = promisify(execFile);
 const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
-// The suite has its own server, because the tested code changes roles and rights of a whole server. The other suites
-// share a server.
+// The suite has its own server, because the tested code changes roles and rights of a whole server.
 let server: PostgresServer;
 let ownerUrl: string;
 let serviceDir: string;

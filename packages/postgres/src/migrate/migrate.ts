@@ -137,9 +137,8 @@ const filters = { externalTables: [], externalEnums: [] };
 
 /**
  * Replaces `prisma migrate deploy`: applies missing migrations in order and returns their names. Each migration is
- * applied completely or not at all, so the next deployment completes an interrupted deployment. Prisma's own command
- * would need `prisma migrate resolve` after an interruption. The database's owner has enough rights. The table
- * `_prisma_migrations` has Prisma's form, so Prisma's CLI can be used later.
+ * applied completely or not at all, so the next deployment completes an interrupted one without `prisma migrate
+ * resolve`. The database's owner has enough rights. Prisma's CLI can still be used later.
  * @throws with the engine's message when a migration fails or an applied one was changed
  */
 export async function deployMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {

@@ -89,8 +89,7 @@ function startupOptions({ purpose, login, role, limits, settings: further, isBef
     ...further,
     // "none" means the login itself. No role can have this name.
     role: role ?? 'none',
-    // A stored session_authorization could change the role only in a superuser's session. Other sessions need no
-    // override.
+    // Only in a superuser's session could ALTER ROLE or ALTER DATABASE … SET session_authorization change the role.
     ...(purpose === 'admin' ? { session_authorization: login } : {}),
     ...valueSettings,
     ...ownSettings,
@@ -109,7 +108,7 @@ function startupOptions({ purpose, login, role, limits, settings: further, isBef
 /**
  * The purpose of a session:
  * - `read` reads a customer's database as a reader and runs no code of the customer.
- * - `load` runs a customer's code as a loader, which owns only what it loads, or works as a role of an upgrade.
+ * - `load` runs a customer's code with the rights of an owner, or works as a role of an upgrade.
  * - `admin` is a superuser in the database `postgres` or in an empty database.
  */
 type SessionPurpose = 'read' | 'load' | 'admin';

@@ -33,10 +33,9 @@ const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode
 ]);
 
 /**
- * SQLSTATE classes that fail at every attempt: cardinality, data, constraints, dependent objects, routines, names,
- * checks of views, syntax and rights, program limits, errors that functions raise, unsupported features, read-only
- * transactions. The code 55000 also fails: an object lacks a precondition, for example a partition that is not
- * attached.
+ * SQLSTATE classes of errors that every attempt would have: cardinality, data, constraints, dependent objects,
+ * routines, names, checks of views, syntax and rights, program limits, errors that functions raise, unsupported
+ * features, read-only transactions.
  */
 const permanentClasses = new Set([
   '0A',
@@ -57,7 +56,10 @@ const permanentClasses = new Set([
   'P0',
 ]);
 
-/** Tells whether Postgres will refuse another attempt. */
+/**
+ * Tells whether Postgres will refuse another attempt. 55000 means that an object lacks a precondition, for example a
+ * partition that is not attached.
+ */
 export function isPermanentSqlState(code: unknown): boolean {
   return typeof code === 'string' && (permanentClasses.has(code.slice(0, 2)) || code === '55000');
 }

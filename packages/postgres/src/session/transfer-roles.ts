@@ -11,7 +11,7 @@ export interface TransferLogin {
   password: string;
 }
 
-/** Matches the names of the roles that dumps, loads and upgrades create. No customer may choose such a name. */
+/** Matches the names of the roles that dumps, loads and upgrades create. */
 export const transferRolePattern = /^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$/;
 
 /**
@@ -192,7 +192,7 @@ export async function dropLogin(admin: pg.ClientBase, role: string): Promise<boo
   }
 }
 
-/** Works like {@link dropLogin}. Throws unless the role's name is one that no customer can choose. */
+/** Works like {@link dropLogin}. Throws unless {@link transferRolePattern} matches the name. */
 export async function dropTransferRole(admin: pg.ClientBase, role: string): Promise<boolean> {
   if (!transferRolePattern.test(role)) throw new Error(`${role} is no transfer role`);
   return dropLogin(admin, role);

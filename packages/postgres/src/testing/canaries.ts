@@ -69,10 +69,7 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /**
-   * Returns the damage to the canaries. It includes roles that have more rights than a customer although `isOurs` is
-   * false for them.
-   */
+  /** Returns the damage to the canaries, and the powerful roles for which `isOurs` is false. */
   async harm(isOurs: (role: string) => boolean): Promise<string[]> {
     const found: string[] = [];
     if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret)

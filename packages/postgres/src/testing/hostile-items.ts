@@ -10,8 +10,8 @@ const fn = (name: string, from: string, to: string, how: string, result: string)
   `create function ${name}(${from}) returns ${to} language plpgsql immutable as $trap$ begin perform ${spring(how)}; return ${result}; end $trap$`;
 
 /**
- * Each item returns the statements of one attempt by a hostile customer. Postgres refuses some of them. Where code
- * would run only when a table has rows, the item inserts a row too.
+ * Each item returns the statements of one attempt by a hostile customer. Postgres refuses some of these statements. An
+ * item inserts a row if its code would run only for rows.
  */
 export const items: Record<string, Item> = {
   'cast of a composite type'(room) {

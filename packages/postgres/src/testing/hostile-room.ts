@@ -56,7 +56,7 @@ export class Room {
     return quote(this.random.pick(oddNames));
   }
 
-  /** Returns a comment whose text looks like commands. */
+  /** Returns a COMMENT statement whose text looks like commands. */
   comment(kind: string, name: string): string {
     const text = `${this.random.pick(oddNames)}'; alter role postgres nologin; --\n\\! touch x\n$$`;
     return `comment on ${kind} ${name} is ${literal(text)}`;

@@ -3,8 +3,8 @@ import { items } from './hostile-items';
 import { literal, quote, Room } from './hostile-room';
 
 /*
- * Schemas of a hostile customer. They have code wherever Postgres allows code, and names that look like SQL. All code
- * calls public.spring, the trap.
+ * Schemas of a hostile customer. They have code in many places where Postgres allows code, and names that look like
+ * SQL. All code calls public.spring, the trap.
  */
 
 export interface TrapTargets {

@@ -10,7 +10,7 @@ declare global {
 }
 
 /**
- * Starts the temporary cluster that all test files of a run share. Each file gets its own database (`testPostgres`).
+ * Starts the temporary cluster that all test files of a run share. A file gets its own database from `testPostgres`.
  */
 export default async function startSharedCluster(): Promise<void> {
   // The servers that tests start need not survive a power cut.

@@ -1,5 +1,5 @@
 /**
- * A database like a shop's, with every kind of content that an incorrect transfer would lose. Sizes are those on disk.
+ * A database like a shop's, with many kinds of content that an incorrect transfer would lose. Sizes are those on disk.
  */
 
 /** A customer with orders and events takes about 1.75 kB of tables and indexes. */

@@ -61,9 +61,7 @@ export const asReadAgain = (statement: string): string =>
     .replace(/\((ARRAY\[[^\]]*\])\)::text\[\]/g, '$1')
     .replace(/EXTRACT\([A-Za-z]+ FROM/g, (field) => field.toLowerCase());
 
-/**
- * Returns the statements of a dump with privileges, sorted by text, and with the same name for the owner everywhere.
- */
+/** Returns pg_dump's statements with privileges, sorted by text. `OWNER` replaces the owner's name. */
 export async function statementsOf(url: string, owner: string): Promise<string[]> {
   const sections = await Promise.all([
     dumpSchema({ url, section: 'pre-data' }),

@@ -24,7 +24,7 @@ async function listDataPaths(folder: string): Promise<string[]> {
   return indexes.sort((a, b) => a - b).map(dataPath);
 }
 
-/** Yields the sections in a folder, in the order of `loadDatabase`. */
+/** Yields the sections in a folder, in the order that `loadDatabase` expects. */
 export async function* readSectionsFolder(folder: string): AsyncGenerator<Section> {
   const { tables, schemaPre, schemaPost, properties, sequences, largeObjects, manifest } = sectionPaths;
   const names = [

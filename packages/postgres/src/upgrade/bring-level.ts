@@ -66,15 +66,15 @@ async function checkRights(stage: Stage): Promise<void> {
   });
 }
 
-/** A target that is less than a second behind needs only a moment for the remaining changes. */
+/** Once the target is less than this behind, {@link catchUp} sends no further marker. */
 const nearMs = 1_000;
 const markersMax = 60;
 const markerLimitMs = 30_000;
 
 /**
- * Stage: on the logical path, sends at most 60 markers, until the target is less than a second behind, and then copies
- * changed large objects again. On every path, writes the target's pages to disk, so that no checkpoint runs in the
- * target's first seconds. Throws `not_caught_up` if the target is more than 30 s behind.
+ * Stage: on the logical path, sends markers until one arrives within a second, but at most 60, and then copies changed
+ * large objects again. On every path, writes the target's pages to disk, so that no checkpoint runs in the target's
+ * first seconds. Throws `not_caught_up` if a marker takes more than 30 s.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -113,8 +113,8 @@ async function syncRolesAndRights(stage: Stage): Promise<void> {
 }
 
 /**
- * Reads the values for the pause, and copies what usually stays the same until then, such as unlogged tables. Throws
- * UpgradeError `not_caught_up` or `rights_differ`, so that no pause begins in vain.
+ * Shortens the pause: reads values for it, and already copies unlogged tables and large objects. Throws UpgradeError
+ * `not_caught_up` or `rights_differ` if the pause would be in vain.
  */
 export async function prepareLevel(stage: Stage): Promise<Prepared> {
   const { path, databaseName } = stage.move;
@@ -131,7 +131,7 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
   };
   if (prepared.checks.length > 0) await stage.guardian('target');
   await prepareLoaders(stage, 'late');
-  // The following copies also run before the pause, because the first run in a session loads parts of the catalogue.
+  // The pause repeats the following copies. A session's first copy is slower, because it loads parts of the catalogue.
   await copySequences(old, keeper, prepared.sequences);
   if (path === 'offline') return prepared;
   const horizon = await copyLargeObjects(old, keeper, prepared.horizon);
@@ -193,7 +193,7 @@ const markSql = `update pg_catalog.pg_constraint set convalidated = true where c
 
 /**
  * Reads the validated CHECKs of the old database that call functions of the customer, and the CHECKs of the same names,
- * such as those of inheriting tables. The new database gets them without a check of its rows.
+ * such as those of inheriting tables.
  */
 async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
   const reader = await stage.reader('old');
@@ -202,9 +202,8 @@ async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
 }
 
 /**
- * Marks the CHECKs as validated without checking the rows, as pg_upgrade does. The rows are the same as on the old
- * server and were checked when they were written. To check them again would call the customer's functions for each row
- * during the pause, and the functions may return another result today.
+ * Marks the CHECKs as validated without checking the rows, which are the same as on the old server. A check would call
+ * the customer's functions for each row during the pause, and these functions may return another result today.
  */
 async function markValidated(stage: Stage, checks: readonly ValidatedCheck[]): Promise<void> {
   if (checks.length === 0) return;

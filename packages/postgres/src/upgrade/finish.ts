@@ -4,8 +4,8 @@ import { dropSlots, unpublish, unsubscribe } from './replication';
 import { type Move, withStage } from './session';
 
 /**
- * Returns the old database to its state before the move: nothing is published, identities are restored, and DDL is
- * allowed. The target must be stopped. The call can be repeated.
+ * Returns the old database to its state before the move: nothing is published, replica identities are restored, and DDL
+ * is allowed. The target must be stopped. The call can be repeated.
  */
 export async function abandonMove(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

@@ -75,7 +75,7 @@ const schema = [
    create table t (t text, s text); insert into t values ('a', 'b')`,
   `comment on table t is 'a''; alter role hostile superuser; --'; create publication mine for table t; alter default privileges grant select on tables to public;
    select lo_from_bytea(70001, 'a'); comment on large object 70001 is 'x''; alter role hostile superuser; --'`,
-  // A list setting with one odd name, and settings that change other sessions.
+  // A list setting with odd names, and settings that change other sessions.
   `alter role hostile set search_path = 'a; alter role hostile superuser; --', "b""c"; alter role hostile set work_mem = '3MB';
    alter database hostile_shop set role = 'hostile'; alter database hostile_shop set search_path = 'public'; alter database hostile_shop set row_security = 'on';
    alter database hostile_shop set default_transaction_read_only = 'on'; alter database hostile_shop set statement_timeout = '1min'`,

@@ -176,7 +176,7 @@ async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boo
         for await (const { content } of sections) for await (const part of content) void part;
         return;
       }
-      // This role cannot create roles, as the role of a site cannot.
+      // Like the role of a site, this role cannot create roles.
       await admin.query(`create role ${copy}`);
       await admin.query(`create database ${copy} owner ${copy} template template0`);
       await admin.query(`revoke connect on database ${copy} from public`);

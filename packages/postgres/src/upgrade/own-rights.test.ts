@@ -28,8 +28,8 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 /**
- * Returns the rights of owner and others. MAINTAIN is left out, because version 17 introduced it and nobody could give
- * it up before.
+ * Returns everybody's rights on tables and sequences. MAINTAIN is left out, because version 17 introduced it and nobody
+ * could give it up before.
  */
 const rightsOf = (url: string): Promise<unknown[]> =>
   runSql(
@@ -73,8 +73,8 @@ test.each(['logical', 'offline'] as const)(
 );
 
 /**
- * Returns the statements of a role that loses rights later. Objects of `app` refer to objects of `name`, and `name`
- * owns a partition of a table of `app`.
+ * Returns statements in which `app` creates objects that refer to objects of `name`, and then loses the rights that it
+ * needed for them. `name` owns a partition of a table of `app`.
  */
 const lostRights = (name: string, app: string): string[] => [
   `create role ${app}; grant create on schema public to ${app}; grant ${app} to ${name} with set true, inherit true`,

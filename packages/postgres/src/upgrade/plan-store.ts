@@ -123,7 +123,7 @@ interface PartOptions {
  * afterwards. Throws `statement_failed`, except for a permanent failure that `onFailure` gets.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
-  // The loop repeats, because lending a right adds its revocation to the part `late`, which may be this one.
+  // The loop repeats, because lending a right adds a statement to the part `late`, which may be the running part.
   for (let last = 0; ; ) {
     const left = (await readLeft(stage, part)).filter(({ number }) => number > last);
     last = left.at(-1)?.number ?? last;

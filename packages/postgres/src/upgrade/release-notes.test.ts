@@ -1,5 +1,5 @@
 /**
- * Content that the release notes of 17 and 18 concern, and values of every type, are the same after an upgrade during
+ * Content that the release notes of 17 and 18 concern, and values of many types, are the same after an upgrade during
  * which rows are written.
  *
  * @tier long
@@ -25,7 +25,6 @@ afterAll(() => servers.stop());
 /** Limits that are too high to be reached, so that no result depends on time. */
 const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 
-/** Values of each type, as text. */
 const values: Record<string, string[]> = {
   numeric: [
     'NaN',

@@ -236,10 +236,7 @@ export async function sendMarker(stage: Stage, limitMs: number): Promise<number>
 
 const horizonSchema = z.object({ horizon: z.string() });
 
-/**
- * Reads the horizon that `copyLargeObjects` returned last. It is stored on the target, and null before the first
- * copy.
- */
+/** Reads the horizon that {@link writeHorizon} stored last, or null before the first copy of large objects. */
 export async function readHorizon(stage: Stage): Promise<string | null> {
   return (
     (await readRows(await stage.keeper(), horizonSchema, `select horizon from ${stage.own.schema}.horizon`))[0]

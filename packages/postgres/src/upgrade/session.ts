@@ -101,7 +101,7 @@ export interface StageNames {
 }
 
 /**
- * The sessions of a stage, which is one operation on a move, such as `copySchema`. They are opened when they are
+ * The sessions of a stage, which is one operation on a move, such as `copySchema`. A session is opened when it is
  * needed.
  *
  * - `server`: the superuser in `postgres`. It changes roles, databases and sessions.
@@ -110,8 +110,8 @@ export interface StageNames {
  * and the marker, the replicator creates the slot, and the keeper has the subscription and the records.
  * - `loader`: a temporary role on the target that acts as one owner. It runs all code of the customer except that in
  * ANALYZE.
- * - `guardian`: the superuser in the customer's database. On the old server it refuses DDL, with names that nobody can
- * create beforehand. On the target it uses only the catalogue.
+ * - `guardian`: the superuser in the customer's database. It refuses DDL on the old server, and changes the catalogue
+ * of the target.
  */
 export class Stage {
   readonly own: OwnObjects;
@@ -272,7 +272,6 @@ export class Stage {
   }
 }
 
-/** Runs work with the sessions of one stage. */
 export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T>): Promise<T> {
   const stage = new Stage(move);
   try {

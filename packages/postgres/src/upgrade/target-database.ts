@@ -91,14 +91,14 @@ export async function readConnectionLimit(server: pg.ClientBase, databaseName: s
   return limit > 0 ? limit : -1;
 }
 
-/** Removes the customer's connection limit during the move, because the platform's roles count as well. */
+/** Removes the customer's connection limit during the move, because that limit counts the platform's roles as well. */
 export async function liftConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<void> {
   const { limit } = await readDatabase(server, databaseName);
   if (limit >= 0) await server.query(`alter database ${name(databaseName)} connection limit -1`);
 }
 
 /**
- * Runs the opening of the target and rolls it back, because the opening must not fail after the switch. Throws
+ * Runs {@link openingStatements} on the target and rolls them back, because they must not fail after the switch. Throws
  * `statement_failed`.
  */
 export async function rehearseOpening(stage: Stage): Promise<void> {

@@ -100,9 +100,9 @@ const tagOf = (databaseName: string, toMajor: number): string => `rows ${databas
 
 interface Answer {
   object: string;
-  /** The reason for which the upgrade would fail. If `refused` and `unknown` are absent, the rows are valid. */
+  /** Why the upgrade would fail. If `refused` and `unknown` are absent, the rows are valid. */
   refused?: string;
-  /** The reason for which there is no answer. */
+  /** Why there is no answer. */
   unknown?: string;
 }
 const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unknown: why });
@@ -203,7 +203,6 @@ class Asker {
     return login;
   }
 
-  /** Drops a login and ends its sessions. */
   private async endLogin(role: string): Promise<void> {
     const login = this.logins.get(role);
     this.logins.delete(role);

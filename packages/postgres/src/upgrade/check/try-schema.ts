@@ -7,7 +7,7 @@ import { type FailedStatement, type Part, runPart, storePlan } from '../plan-sto
 import { type Move, UpgradeError, withStage } from '../session';
 import { type Finding, remedyFor } from './prechecks.rules';
 
-/** The parts in two groups. After the first group, roles become members of each other, as in `copySchema`. */
+/** The parts in two groups. Memberships between roles are restored after the first group, as in `copySchema`. */
 const parts: readonly (readonly Part[])[] = [
   ['schemas', 'extensions', 'pre', 'dropChecks', 'attach', 'keys'],
   ['indexes', 'rest', 'late'],

@@ -117,7 +117,6 @@ interface Recomputed {
   isEmpty?: true;
 }
 
-/** A table that is compared as a whole. */
 interface WholeTable {
   /** The quoted and qualified name. */
   name: string;

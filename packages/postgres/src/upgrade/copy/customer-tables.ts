@@ -7,7 +7,7 @@ import type { OwnObjects } from './own-objects';
 
 export interface CustomerTable extends TableEntry {
   owner: string;
-  /** The hash-partitioned table above this one (qualified): see {@link hashRoots}. */
+  /** The topmost hash-partitioned table above this one; see {@link hashRoots}. `name` is qualified. */
   root?: { name: string; owner: string };
   /** False for an UNLOGGED table. */
   isLogged: boolean;

@@ -7,7 +7,7 @@ export const platformRole = 'postgres';
 /** The prefix of a stage's session names. The worker's fencing token follows. */
 export const sessionPrefix = 'drydock-upgrade/';
 
-/** The objects of a move on both servers. None of them remains on the new instance. */
+/** The objects of a move on both servers. */
 export interface OwnObjects {
   /** Hexadecimal digits from the secret. All names of the move contain them, and no other name does. */
   digits: string;

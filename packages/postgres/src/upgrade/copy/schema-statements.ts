@@ -25,7 +25,7 @@ export interface SchemaPlan {
   extensions: PlannedStatement[];
   /** Types, functions, tables and views. */
   pre: PlannedStatement[];
-  /** Statements that drop CHECKs with calls of the customer's functions, until all rows have arrived. */
+  /** Statements that drop the CHECKs that call the customer's functions. `late` adds these CHECKs again. */
   dropChecks: PlannedStatement[];
   /** Statements that attach partitions. They follow `dropChecks`, because Postgres evaluates a partition's CHECKs. */
   attach: PlannedStatement[];
@@ -106,7 +106,7 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const read = (sql: string): OwnedStatement[] =>
     readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
-  // pg_dump itself writes a CHECK that is not validated behind the rows. So only validated CHECKs need a special order.
+  // pg_dump writes an unvalidated CHECK after the rows, so only validated CHECKs need a special order.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
   return {
     ...plan,
@@ -141,7 +141,8 @@ export function sortStatements(
   };
   const planned = (statements: OwnedStatement[]): PlannedStatement[] =>
     statements.map((statement) => ({ sql: statement.text, owner: ownerOf(statement) }));
-  // An owner may have revoked its own rights, which its rows, indexes and foreign keys need during the copy.
+  // A change of an owner's own rights runs late, because the owner's rows, indexes and foreign keys need these rights
+  // during the copy.
   const isOwnRight = (statement: OwnedStatement): boolean =>
     /^(?:GRANT|REVOKE) /i.test(statement.outline) && rolesOf(withoutComments(statement.text))[0] === ownerOf(statement);
   const early = pre.filter(

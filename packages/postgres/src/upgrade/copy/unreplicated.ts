@@ -68,7 +68,6 @@ export async function copySequences(
   }
 }
 
-/** The number of pages that are read and written at once. */
 const pagesAtOnce = 512;
 const pageBytes = 2048;
 const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
