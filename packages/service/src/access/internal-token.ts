@@ -139,8 +139,8 @@ export function signRequestToken(
 }
 
 /**
- * A token for a call between two processes of Drydock. The gateway signs one to have an API key verified, a service or
- * worker to deliver an outbox, and the client of an agent for each call.
+ * A token for a call between two processes of Drydock. The gateway signs one to have an API key verified. A service or
+ * worker signs one to deliver an outbox, and the client of an agent signs one for each call.
  */
 export function signInternalToken(
   key: KeyObject,

@@ -118,7 +118,8 @@ interface Performance<Tx> {
 }
 
 /**
- * The work that `execute` has registered for after the commit. It is emptied before each attempt at the transaction.
+ * Functions that `execute` has registered to run after the commit. The list is emptied before each attempt at the
+ * transaction.
  */
 export interface Afterwards {
   works: Array<() => unknown>;

@@ -179,9 +179,8 @@ export const apiFields = drainField(
 );
 
 /**
- * The reason for the limits of the lease and the sweep. The site agent freezes a site for 45 s at a switch
- * (`switchFreezeMs`), so that nobody sees a release that was not probed. If the worker dies during the freeze, another
- * worker has to continue the switch before the freeze ends.
+ * The reason for the limits of the lease and the sweep. After 45 s (`switchFreezeMs` of the site agent) the freeze
+ * ends, and visitors would see a release that was not probed.
  */
 const takeoverReason =
   'a switch freezes its site for 45 s, and within them another worker has to take over from one that died';

@@ -32,12 +32,11 @@ import { readMethods, type SamplingOptions } from './sampling';
 import { traceparentOf } from './spans';
 
 /*
- * The traces of customers' requests. They begin in the gateway. A span of a library around each request, with its
- * context, would cost the gateway more than the request itself. So when a request arrives, it gets only ids, for the
- * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent.
- * A service does the same with a read whose trace the gateway does not send to the collector. The spans of libraries,
- * for the request and for each of its statements, would cost a service an eighth of its processor time, and nearly all
- * of them would be dropped.
+ * The traces of customers' requests, which begin in the gateway. When a request arrives, it gets only ids, for the
+ * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent. A library's
+ * span around each request would cost the gateway more than the request itself.
+ * A service does the same with a read whose trace the gateway does not send to the collector. The spans of libraries
+ * would cost a service an eighth of its processor time, and nearly all of them would be dropped.
  */
 
 /** A request that has ended, as traces and metrics need it. */
