@@ -26,7 +26,7 @@ const sweptAbove = 64;
 interface Window {
   highest: number;
   /**
-   * One bit for each of the last {@link windowNumbers} numbers. The bit of a number is at the number modulo {@link
+   * One bit for each of the last {@link windowNumbers} numbers. The index of a bit is its number modulo {@link
    * windowNumbers}.
    */
   bits: Uint32Array;

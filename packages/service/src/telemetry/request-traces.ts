@@ -202,12 +202,12 @@ export class ForetoldIds implements tracing.IdGenerator {
 }
 
 /**
- * The most reads that are drawn in a second if `readShare` is below 1. More traces show nothing new, and each costs
- * half as much as a request.
+ * The most reads in a second that are chosen at random to be sent, if `readShare` is below 1. More traces show nothing
+ * new, and each costs half as much as a request.
  */
 const drawnMax = 50;
 
-/** Makes a function that draws at random whether a read is sent. */
+/** Makes a function that decides at random whether a read is sent. */
 function createDraw(share: number): () => boolean {
   let [second, drawn] = [0, 0];
   return () => {
@@ -219,7 +219,7 @@ function createDraw(share: number): () => boolean {
   };
 }
 
-/** Whether a request is sent although it was not drawn. */
+/** Whether a request is sent although it was not chosen at random. */
 const isWorthSending = ({ status, startedMs, endedMs, isStream }: EndedRequest, slowMs: number): boolean =>
   hasFailed(status) || (!isStream && endedMs - startedMs > slowMs);
 

@@ -41,7 +41,7 @@ export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTION
 
 export interface SamplingOptions {
   /**
-   * The share that is sent, from 0 to 1, of customers' reads (in the gateway) and of the routine work of this process.
+   * The share of customers' reads (in the gateway) and of the routine work of this process that is sent, from 0 to 1.
    */
   readShare: number;
   /** A request that takes longer than this many milliseconds is slow. Slow requests are sent. */
