@@ -8,7 +8,6 @@ import type { ContinuedTrace, ContinuedTraces } from '../telemetry/request-trace
 import { templateOf } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 
-/** One request and its answer. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;

@@ -46,7 +46,6 @@ const resolveByNameServers: ResolveAll = (hostname, answer) => {
   });
 };
 
-/** The most sockets of one agent. */
 const socketsMax = 16;
 
 /**

@@ -121,7 +121,6 @@ export const drainField = (seconds: number, description: string) => ({
 export const portField = (description: string, fallback = 0) =>
   describe(z.coerce.number().int().min(0).max(65_535).default(fallback), description);
 
-/** The settings of every process. */
 export const processFields = (serviceName: string) => ({
   SERVICE_NAME: describe(z.string().default(serviceName), 'Name in logs and traces'),
   HOST: describe(z.string().default('127.0.0.1'), 'Address to listen on'),
@@ -172,7 +171,6 @@ export const serviceFields = (serviceName: string) => ({
 
 export type ServiceConfig = ConfigOf<ReturnType<typeof serviceFields>>;
 
-/** The settings of every service's API. */
 export const apiFields = drainField(
   0,
   'How long it waits, at its end, for the gateways to go to another process of the service; ends as soon as all have',

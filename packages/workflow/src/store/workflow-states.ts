@@ -29,8 +29,8 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
 /**
- * Seconds in which only the process that accepts, retries or abandons a workflow enqueues it. After that the sweep may
- * do so.
+ * Seconds in which only the process that accepts, retries or abandons a workflow may enqueue it. After that the sweep
+ * may do so.
  */
 const enqueueGraceSeconds = 0.3;
 
