@@ -46,7 +46,7 @@ const senderLimits = () => ({
   concurrencyLimit: 2,
 });
 const exportTimeoutMs = 3_000;
-/** A number from the environment. A value that is not a number counts as not set. */
+/** A number from the environment. A value that is 0 or not a number counts as not set. */
 const setting = (name: string, fallback: number): number => Number(process.env[name]) || fallback;
 const flushMs = 2_000;
 
