@@ -20,7 +20,7 @@ const tokenBytesMax = 8_192;
 
 /**
  * The kinds of token. `request`: the gateway forwards a customer's call. `internal`: a process of Drydock calls another
- * one on its own behalf.
+ * process on its own behalf.
  */
 type TokenKind = 'request' | 'internal';
 
@@ -96,7 +96,8 @@ function bind(
   nowMs: number,
 ): z.infer<typeof internalClaimsSchema> {
   const iat = Math.floor(nowMs / 1000);
-  // One literal, because spreading objects costs the gateway more than the signature. JSON leaves undefined claims out.
+  // The claims are one literal, because spreading objects costs the gateway more than the signature. JSON leaves
+  // undefined claims out.
   return {
     iss: issuer,
     aud: audience,
@@ -139,8 +140,8 @@ export function signRequestToken(
 }
 
 /**
- * A token for a call between two processes of Drydock. The gateway signs one to have an API key verified, a service or
- * worker to deliver an outbox, and the client of an agent for each call.
+ * A token for a call between two processes of Drydock. The gateway signs one to have an API key verified. A service or
+ * worker signs one to deliver an outbox, and the client of an agent signs one for each call.
  */
 export function signInternalToken(
   key: KeyObject,

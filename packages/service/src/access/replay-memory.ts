@@ -26,11 +26,11 @@ const sweptAbove = 64;
 interface Window {
   highest: number;
   /**
-   * One bit for each of the last {@link windowNumbers} numbers. The bit of a number is at the number modulo {@link
+   * One bit for each of the last {@link windowNumbers} numbers. The index of a bit is its number modulo {@link
    * windowNumbers}.
    */
   bits: Uint32Array;
-  /** The time from which the last token of this signer has expired, even by a clock that is slow. */
+  /** The time after which every accepted token of this signer has expired. The window is then no longer needed. */
   untilSeconds: number;
 }
 
@@ -41,11 +41,9 @@ interface UsedToken {
 }
 
 /**
- * Remembers the tokens that a process has accepted, so that each token is accepted once. It has one bit for each of the
- * last {@link windowNumbers} numbers of a signer, so its memory and its cost are constant. A restart empties it, so a
- * token from before the start may have been used already. Tokens that were signed more than `toleranceSeconds` before
- * the start are therefore refused. Processes of one service share no memory. If an attacker copies a token in the
- * internal network, each process may carry out the call once while the token is valid, for 35 s.
+ * Remembers the tokens that a process has accepted, so that each token is accepted once. The memory is empty after a
+ * restart, so tokens that were signed more than `toleranceSeconds` before the start are refused. Processes of one
+ * service share no memory: each of them would accept a copy of the same token once.
  */
 export interface ReplayMemory {
   /** Undefined for a new token, which is then remembered. Otherwise the reason for its refusal. */

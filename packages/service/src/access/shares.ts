@@ -1,7 +1,7 @@
 /**
- * Places that no single holder can use up. A holder may have at most `share` times as many places as are free. A single
- * holder with a share of 1 gets half of the places. Two such holders get a third each, and a third stays free for the
- * next holder. No place is reserved for anybody, so holders need not be known beforehand.
+ * The places of a limited resource, such as the open streams of a process. No single holder can use them up: a holder
+ * may have at most `share` times as many places as are free. With a share of 1, a single holder gets half of the
+ * places. Two such holders get a third each, and a third stays free for the next holder.
  */
 export interface Shares {
   /**

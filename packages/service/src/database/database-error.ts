@@ -35,10 +35,10 @@ const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
 /**
- * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 08 connection; 28 login refused and
- * 3D000 no such database, as during a restore of the server; 53 out of resources; 57P0x shutdown; 57014 statement
- * timeout; 55P03 lock timeout; 25P03 timeout of an idle transaction; 25006 a standby or read-only server; 58030 I/O
- * error.
+ * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 08 connection; 28 login refused; 3D000
+ * no such database; 53 out of resources; 57P0x shutdown; 57014 statement timeout; 55P03 lock timeout; 25P03 timeout of
+ * an idle transaction; 25006 a standby or read-only server; 58030 I/O error. 28 and 3D000 occur while a server is being
+ * restored.
  */
 const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;

@@ -59,10 +59,9 @@ export interface OwnedTable<Field extends string> {
 }
 
 /**
- * Reads a row of this owner with all its columns, and locks it until the transaction ends. So the row cannot change
- * between a decision about it and the write of the decision. One statement reads and locks, because the row could
- * change between two statements. Resolves with null if the row is gone, or belongs to another organisation or to the
- * other mode. `Row` is Prisma's type of the row.
+ * Reads a row of this owner with all its columns, and locks it until the transaction ends. One statement does both,
+ * because the row could change between two statements. Resolves with null if the row is gone, or belongs to another
+ * organisation or to the other mode. `Row` is Prisma's type of the row.
  */
 export async function lockRow<Row extends object>(
   tx: InTransaction<PrismaSql>,

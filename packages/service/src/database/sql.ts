@@ -10,9 +10,9 @@ export interface Sql {
 declare const inTransaction: unique symbol;
 
 /**
- * A client in a transaction. Only `transaction` makes one. A store that writes or locks takes this type, so the
- * compiler refuses a client outside a transaction. A store that only reads takes the client's own type, so it accepts
- * clients inside and outside a transaction.
+ * A client in a transaction. Only {@link Database.transaction} makes one. A store that writes or locks takes this type,
+ * so the compiler refuses a client outside a transaction. A store that only reads takes the client's own type, so it
+ * accepts clients inside and outside a transaction.
  */
 export type InTransaction<Client> = Client & { readonly [inTransaction]: true };
 

@@ -10,7 +10,7 @@ export type AuditRecord = Acting & (AtOnce | OfWorkflow);
 interface Acting {
   orgId: string;
   mode: Mode;
-  /** The key of the caller; null if the change came without a key: from the clock, or from a command of the staff. */
+  /** The key of the caller. Null if Drydock itself or a command of the staff made the change. */
   actorKeyId: string | null;
   /** The path of the changed resource, such as `/v1/sites/…`. */
   target: string;

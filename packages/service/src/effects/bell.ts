@@ -1,4 +1,4 @@
-/** The pause of a loop. It ends when the bell is rung, or when its time is over. */
+/** Lets a loop pause. A pause ends when the bell is rung, or when its time is over. */
 export class Bell {
   private isRung = false;
   private endRest: () => void = () => undefined;
@@ -16,8 +16,8 @@ export class Bell {
   }
 
   /**
-   * Resolves after `restMs`. If the bell is rung, it resolves sooner, but not before `leastMs`. So a bell that is rung
-   * all the time does not keep the loop busy. A pause does not keep the process alive.
+   * Resolves after `restMs`, or sooner if the bell is rung, but not before `leastMs`. So constant ringing does not keep
+   * the loop busy. A pause does not keep the process alive.
    */
   async pause(leastMs: number, restMs: number): Promise<void> {
     await this.sleep(Math.min(leastMs, restMs));

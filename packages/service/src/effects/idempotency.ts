@@ -212,7 +212,7 @@ export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promi
 }
 
 /**
- * Binds the key to an effect that was accepted, and renews the lease for the wait for the outcome of the effect. Throws
+ * Binds the key to an accepted effect, and renews the lease, because the outcome of the effect is awaited next. Throws
  * if another attempt has claimed the key.
  */
 export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, leaseSeconds: number): Promise<void> {

@@ -83,8 +83,8 @@ const backoffMsMax = 30;
 
 /**
  * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or a deadlock. Each
- * failed run is rolled back and may be repeated, so `work` must contain nothing but SQL. Random pauses keep the same
- * two transactions from colliding again.
+ * failed run is rolled back and may be repeated, so `work` must have no effect outside the transaction. Random pauses
+ * keep the same two transactions from colliding again.
  */
 export async function transact<Tx, T>(database: Database<Tx>, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -118,7 +118,8 @@ interface Performance<Tx> {
 }
 
 /**
- * The work that `execute` has registered for after the commit. It is emptied before each attempt at the transaction.
+ * Functions that `execute` has registered to run after the commit. The list is emptied before each attempt at the
+ * transaction.
  */
 export interface Afterwards {
   works: Array<() => unknown>;

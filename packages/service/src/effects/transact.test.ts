@@ -18,7 +18,7 @@ test('two transactions that deadlock both commit', async () => {
       tries += 1;
       await tx.query('UPDATE counters SET value = value + 1 WHERE id = $1', [first]);
       met += 1;
-      // In its first try, each transaction waits until the other transaction holds its row too. Then the two deadlock.
+      // In its first try, each transaction waits until both have locked their first row, so that the two deadlock.
       while (met < 2) await new Promise((resolve) => setImmediate(resolve));
       await tx.query('UPDATE counters SET value = value + 1 WHERE id = $1', [second]);
     });

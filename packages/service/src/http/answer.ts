@@ -4,10 +4,7 @@ import { classifyDatabaseError } from '../database/database-error';
 import type { Log } from '../telemetry/log';
 import type { Reply } from './route';
 
-/**
- * The problem that a caller may see for a failure. The failure itself goes only to the log. Only this function decides
- * which part of a failure is public.
- */
+/** The problem that the caller gets for an error. An error that is no {@link Problem} is seen only in the log. */
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof TokenRefusal)

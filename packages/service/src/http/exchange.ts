@@ -8,7 +8,6 @@ import type { ContinuedTrace, ContinuedTraces } from '../telemetry/request-trace
 import { templateOf } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 
-/** A request and its answer, from the first byte to the log line. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;

@@ -42,7 +42,7 @@ export const answerHealth = (): Answer => answerOf({ status: 200, body: { status
 /**
  * Answers 200 if all `checks` succeed and the process is not closing, and otherwise 503. Both answers have the outcome
  * of each check. The reasons are only in the log. The outcomes of `informative` checks do not change the status,
- * because just a part of the requests needs what they check.
+ * because only some requests need what they check.
  */
 export async function answerReady(
   checks: ReadyChecks,

@@ -29,8 +29,7 @@ const blockFor = (milliseconds: number): unknown =>
 
 /**
  * Sends each text over its own connection, from another process. This process is blocked until the kernel has all
- * texts. It is blocked again when the first connection is accepted and nothing of it is read, for longer than Node's
- * time-outs. Resolves with the first line of each answer.
+ * texts, and again before it reads any of them. Resolves with the first line of each answer.
  */
 async function answersTo(texts: readonly string[]): Promise<string[]> {
   const sent = path.join(folder, 'sent');

@@ -44,10 +44,9 @@ export function createHttpServer(
 }
 
 /**
- * Refuses requests that cannot be parsed or come too late. Before a late client is refused, the event loop reads once
- * more. If that read begins or completes a request of the client, the client is not refused. Node measures a client's
- * time until Node has read the request, not until the request has arrived. A busy process with thousands of connections
- * reads late, and would answer 408 to clients whose requests wait in the kernel.
+ * Refuses requests that cannot be parsed or come too late. A busy process with thousands of connections reads late, and
+ * Node would answer 408 to clients whose requests wait in the kernel. So a late client is refused only if one more turn
+ * of the event loop neither begins nor completes a request of this client.
  */
 function refuseUnparsed(server: Server, refuse: Refuse): void {
   const newest = new WeakMap<Socket, IncomingMessage>();

@@ -55,7 +55,7 @@ function unescapeKey(literal: string): string | undefined {
   }
 }
 
-/** 100 KiB, the limit of the API's specification. */
+/** 100 KiB, as the advice of `body_too_large` says. */
 const bodyBytesMax = 100 * 1024;
 
 const nothing = Buffer.alloc(0);

@@ -20,7 +20,7 @@ export interface HandlerRequest<E extends EndpointDefinition> {
   traceparent: string | undefined;
   /**
    * Throws 412 unless the caller's If-Match names the present state of the record, which `read` returns as the answer
-   * to GET. A PATCH calls it as soon as it has locked the record. Without an If-Match, it does nothing.
+   * to GET. Does nothing without an If-Match. The handler of a PATCH calls this function once it has locked the record.
    */
   assertMatch(read: () => ResponseOf<E> | Promise<ResponseOf<E>>): Promise<void>;
   /**

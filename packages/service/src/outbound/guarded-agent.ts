@@ -46,7 +46,6 @@ const resolveByNameServers: ResolveAll = (hostname, answer) => {
   });
 };
 
-/** The most sockets of one agent. */
 const socketsMax = 16;
 
 /**
@@ -155,8 +154,8 @@ const given = new BlockList();
 given.addSubnet('2000::', 3, 'ipv6');
 
 /**
- * Whether an address, in the resolver's form, is public. An IPv4 address in IPv6 form, an address with a scope and an
- * unknown form are not public.
+ * Whether an address is public. An IPv4 address in IPv6 form, an address with a scope and an unknown form are not
+ * public.
  */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
@@ -172,8 +171,8 @@ export function authorityOf(origin: string): string {
 }
 
 /**
- * Checks an endpoint without asking DNS. It must use https, and must not name an internal address. Endpoints in
- * `allowed` (`host:port`) are exceptions of this installation.
+ * Checks an endpoint without asking DNS. It must use https, and must not name an internal address. An endpoint in
+ * `allowed` (`host:port`) always passes.
  */
 export function isEndpointAllowed(origin: string, allowed: ReadonlySet<string>): boolean {
   if (allowed.has(authorityOf(origin))) return true;

@@ -121,7 +121,6 @@ export const drainField = (seconds: number, description: string) => ({
 export const portField = (description: string, fallback = 0) =>
   describe(z.coerce.number().int().min(0).max(65_535).default(fallback), description);
 
-/** The settings of every process. */
 export const processFields = (serviceName: string) => ({
   SERVICE_NAME: describe(z.string().default(serviceName), 'Name in logs and traces'),
   HOST: describe(z.string().default('127.0.0.1'), 'Address to listen on'),
@@ -172,16 +171,14 @@ export const serviceFields = (serviceName: string) => ({
 
 export type ServiceConfig = ConfigOf<ReturnType<typeof serviceFields>>;
 
-/** The settings of every service's API. */
 export const apiFields = drainField(
   0,
   'How long it waits, at its end, for the gateways to go to another process of the service; ends as soon as all have',
 );
 
 /**
- * The reason for the limits of the lease and the sweep. The site agent freezes a site for 45 s at a switch
- * (`switchFreezeMs`), so that nobody sees a release that was not probed. If the worker dies during the freeze, another
- * worker has to continue the switch before the freeze ends.
+ * The reason for the limits of the lease and the sweep. After 45 s (`switchFreezeMs` of the site agent) the freeze
+ * ends, and visitors would see a release that was not probed.
  */
 const takeoverReason =
   'a switch freezes its site for 45 s, and within them another worker has to take over from one that died';

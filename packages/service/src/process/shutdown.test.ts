@@ -62,7 +62,8 @@ test('a draining service is not ready, answers requests on idle connections, and
   await (await other.request({ method: 'GET', path: '/healthz' })).body.dump();
   service.child.kill('SIGTERM');
   await until(() => service.lines.some(({ msg }) => msg === 'shutting down'));
-  // The service leaves its connections open, because a request that comes while it closes one would be lost.
+  // The service leaves its connections open. A request would be lost if the service closed the connection while the
+  // request is on its way.
   expect(await get('/readyz')).toEqual([503, 'close', expect.objectContaining({ status: 'closing' })]);
   const late = await service.post('late');
   expect([late.status, late.headers['connection'], await rows('late')]).toEqual([201, 'close', 1]);

@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 
 /*
  * OpenTelemetry's current context carries the current span and the fields of log lines, also while telemetry is off.
- * Both share one AsyncLocalStorage, because each one makes Node follow every promise and every socket.
+ * Both share one AsyncLocalStorage, because each AsyncLocalStorage makes Node follow every promise and every socket.
  */
 context.setGlobalContextManager(new AsyncLocalStorageContextManager());
 
@@ -15,7 +15,7 @@ export interface LogContext {
   request_id?: string;
   workflow_id?: string;
   org_id?: string;
-  /** The trace of a request, which may have no span. */
+  /** The id of the trace of a request, even if the request has no span. */
   trace_id?: string;
 }
 

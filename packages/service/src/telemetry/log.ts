@@ -23,11 +23,9 @@ const secretNames: ReadonlySet<string> = new Set([
 const secretDepthMax = 2;
 
 /**
- * Makes a log that writes JSON lines to stdout and never waits for their reader (`createLogOutput`). Every line has
- * `service`, the `request_id`, `workflow_id` and `org_id` of its work, and the `trace_id` and `span_id` of its span.
- * Secrets are redacted by the name of their member. In every line they are also redacted by their form, and by their
- * value if they are this process's own (`redact`). Nevertheless no secret should be logged. Rows that Postgres quotes
- * in its errors are left out.
+ * Makes a log that writes JSON lines to stdout and never waits for their reader. Each line has `service`, the fields of
+ * `LogContext` and the id of its span. Secrets are redacted by the name of their member, by their form, and by their
+ * value if they are this process's own (`redact`). Rows that Postgres quotes in its errors are left out.
  */
 export function createLog(options: { service: string; level?: string; destination?: DestinationStream }): Log {
   return pino(
@@ -176,9 +174,9 @@ const outageMs = 30_000;
 const toldMs = new Map<unknown, number>();
 
 /**
- * Whether a refusal repeats one about the same dependency that was logged in the last 30 s. Otherwise its time is
- * remembered. A repeated refusal is logged without its cause and not as an error, because during an outage of a
- * database every request fails for the same reason.
+ * Whether a refusal about the same dependency was logged in the last 30 s. If not, this refusal counts as logged now.
+ * During an outage every request fails for the same reason, so a repeated refusal is logged without its cause and not
+ * as an error.
  */
 export function isKnownOutage({ code, details }: Problem): boolean {
   if (code !== 'dependency_unavailable') return false;

@@ -34,7 +34,10 @@ const secretForms: readonly RegExp[] = [
 /** A quick test before the slow patterns. Every text with a secret form matches it, and most texts do not. */
 const sign = /dd_(?:live|test)_|eyJ|scram-|md5[0-9a-f]|bearer |basic |:\/\/[^/\s]*@|passw|pwd|x-amz-s|private key/i;
 
-/** The secrets in an environment. `withSecretFiles` adds those that are in files. */
+/**
+ * The secrets in the values of an environment. Secrets in files are found only if the environment comes from
+ * `withSecretFiles`.
+ */
 export function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
   const found = new Set<string>();
   for (const [name, value = ''] of Object.entries(environment)) {

@@ -32,12 +32,11 @@ import { readMethods, type SamplingOptions } from './sampling';
 import { traceparentOf } from './spans';
 
 /*
- * The traces of customers' requests. They begin in the gateway. A span of a library around each request, with its
- * context, would cost the gateway more than the request itself. So when a request arrives, it gets only ids, for the
- * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent.
- * A service does the same with a read whose trace the gateway does not send to the collector. The spans of libraries,
- * for the request and for each of its statements, would cost a service an eighth of its processor time, and nearly all
- * of them would be dropped.
+ * The traces of customers' requests, which begin in the gateway. When a request arrives, it gets only ids, for the
+ * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent. A library's
+ * span around each request would cost the gateway more than the request itself.
+ * A service does the same with a read whose trace the gateway does not send to the collector. The spans of libraries
+ * would cost a service an eighth of its processor time, and nearly all of them would be dropped.
  */
 
 /** A request that has ended, as traces and metrics need it. */
@@ -203,12 +202,12 @@ export class ForetoldIds implements tracing.IdGenerator {
 }
 
 /**
- * The most reads that are drawn in a second if `readShare` is below 1. More traces show nothing new, and each costs
- * half as much as a request.
+ * The most reads in a second that are chosen at random to be sent, if `readShare` is below 1. More traces show nothing
+ * new, and each costs half as much as a request.
  */
 const drawnMax = 50;
 
-/** Makes a function that draws at random whether a read is sent. */
+/** Makes a function that decides at random whether a read is sent. */
 function createDraw(share: number): () => boolean {
   let [second, drawn] = [0, 0];
   return () => {
@@ -220,7 +219,7 @@ function createDraw(share: number): () => boolean {
   };
 }
 
-/** Whether a request is sent although it was not drawn. */
+/** Whether a request is sent although it was not chosen at random. */
 const isWorthSending = ({ status, startedMs, endedMs, isStream }: EndedRequest, slowMs: number): boolean =>
   hasFailed(status) || (!isStream && endedMs - startedMs > slowMs);
 

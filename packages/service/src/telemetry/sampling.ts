@@ -14,14 +14,13 @@ import { routineAttribute, streamAttribute } from './spans';
 // Decides which traces are sent. The process in which a trace begins decides for all processes, and `traceparent` tells
 // the other processes.
 // - Every write of a customer is sent, and every workflow that is not routine.
-// - A share of the reads, and of the routine work that the clock starts, is sent.
+// - A share of the reads, and of the routine work that schedules start, is sent.
 // - The gateway decides about customers' reads (`request-traces.ts`). If a read that is not sent fails or is slow,
 //   gateway and service each send one span of it.
 // - Each process holds its spans of any other trace that is not sampled until its part of the trace has ended. It sends
 //   the spans if something in its part failed or was slow, and otherwise drops them.
 // - After a failure, the process tells the processes that it calls later, by `traceparent`, to send their parts. A
-//   process that was called before the failure sends its part only if that part failed or was slow. To send more, a
-//   collector would have to see whole traces and decide at their end (tail sampling).
+//   process that was called before the failure sends its part only if that part failed or was slow.
 
 /**
  * The most traces whose spans are held. If there are more, the oldest are dropped. A read has 4 to 8 spans of about 2
@@ -42,7 +41,7 @@ export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTION
 
 export interface SamplingOptions {
   /**
-   * The share that is sent, from 0 to 1, of customers' reads (in the gateway) and of the routine work of this process.
+   * The share of customers' reads (in the gateway) and of the routine work of this process that is sent, from 0 to 1.
    */
   readShare: number;
   /** A request that takes longer than this many milliseconds is slow. Slow requests are sent. */
@@ -54,8 +53,8 @@ export interface Sampling {
   /** Makes the processor that gets every span. It gives `next` only the spans that are sent. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Must be called in the gateway, where customers' requests begin. There a span of a request is only made if it is
-   * sent, so the sampler accepts every span. In any other process, a read or a delivery without a trace belongs to no
+   * Must be called in the gateway, which makes a span of a request only if the span is sent. The sampler then accepts
+   * every span that begins a trace. In any other process, a read or a delivery that begins a trace belongs to no
    * customer's request, and its spans are held.
    */
   beginsHere(): void;
@@ -104,9 +103,8 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
 }
 
 /**
- * Whether a span is a call to an internal path. Without a trace, such a call is a delivery of events or audit entries.
- * A delivery is started by the clock and carries many entries. The requests that caused the entries have traces of
- * their own.
+ * Whether a span is a call to an internal path. If such a call begins a trace, it is a delivery of events or audit
+ * entries, which a timer starts. The requests that caused the entries have traces of their own.
  */
 const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean =>
   String(path ?? target).startsWith('/internal/');

@@ -22,8 +22,8 @@ export const isFullDetail = process.env['TRACE_DETAIL'] === 'full';
 export const streamAttribute = 'drydock.stream';
 
 /**
- * An attribute that is true on the first span of routine work, which the clock starts all the time. Such work is
- * sampled like reads.
+ * An attribute that is true on the first span of a routine workflow, which a schedule starts every minute or so. Such
+ * work is sampled like reads.
  */
 export const routineAttribute = 'drydock.routine';
 
@@ -39,9 +39,9 @@ export const withoutSpans = <T>(work: () => T): T =>
 let isForWork = false;
 
 /**
- * Tells the sampling that this process is a worker or an agent. It must be called once, at the start. Readers of a
- * trace look for the steps of a workflow, but each step has dozens of statements and reads. By default only the
- * statements and reads that failed or were slow are sent.
+ * Marks this process as a worker or an agent. It must be called once, at the start. Readers of a trace look for the
+ * steps of a workflow, but each step has dozens of statements and reads. By default only the statements and reads that
+ * failed or were slow are sent.
  */
 export const traceForWork = (): void => {
   isForWork = true;
@@ -95,8 +95,8 @@ export function nameOfCall(method: string, path: string): string | undefined {
 }
 
 /**
- * Runs `work`, in a worker or an agent by {@link withoutSpans}. The number of requests in `work` grows with the bytes
- * that it moves, and the span around `work` shows their total time.
+ * Runs `work` without spans in a worker or an agent; see {@link withoutSpans}. It is for requests whose number grows
+ * with the bytes that they move.
  */
 export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
 

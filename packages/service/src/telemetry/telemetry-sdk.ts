@@ -46,7 +46,7 @@ const senderLimits = () => ({
   concurrencyLimit: 2,
 });
 const exportTimeoutMs = 3_000;
-/** A number from the environment. A value that is not a number counts as not set. */
+/** A number from the environment. A value that is 0 or not a number counts as not set. */
 const setting = (name: string, fallback: number): number => Number(process.env[name]) || fallback;
 const flushMs = 2_000;
 
@@ -54,8 +54,8 @@ const flushMs = 2_000;
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
 /**
- * Whether a span is a statement that only frames a transaction, such as BEGIN, COMMIT or SET LOCAL, and has not failed.
- * Such spans are sent only with full detail.
+ * Whether a span is a statement that only begins, ends or sets up a transaction, such as BEGIN, COMMIT or SET LOCAL,
+ * and has not failed. Such spans are sent only with full detail.
  */
 const isFrame = ({ attributes, status }: tracing.ReadableSpan): boolean =>
   status.code !== SpanStatusCode.ERROR &&
@@ -75,11 +75,9 @@ class StatementInstrumentation extends PgInstrumentation {
 }
 
 /**
- * The instrumentations. No instrumentation records headers, values of statements or bodies, so tokens and idempotency
- * keys are in no span. All spans are cleaned once more before they are sent (`safe-spans`).
- * A statement has one span, which pg's instrumentation makes. Unless `TRACE_DETAIL` is `full`, Prisma, connections and
- * Redis have no spans, because the span around them shows as much. Without full detail, a call outside a trace begins
- * no trace either.
+ * The instrumentations. None records headers, bodies or values of statements, so tokens and idempotency keys are in no
+ * span. A statement has one span, which pg's instrumentation makes. Unless `TRACE_DETAIL` is `full`, Prisma,
+ * connections and Redis have no spans, and a call outside a trace begins no trace.
  */
 const instrumentations = () => [
   new HttpInstrumentation({

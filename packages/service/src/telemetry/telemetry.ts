@@ -1,13 +1,13 @@
 import type { ContinuedTraces, RequestTraces } from './request-traces';
 
 /**
- * Telemetry, which starts when this file is loaded. OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
- * and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, names a collector that gets spans and metrics. OTEL_EXPORTER_PROMETHEUS_PORT
- * serves metrics for Prometheus, at OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even
+ * Telemetry, which starts when this file is loaded. If no variable names a collector or a port, the SDK is not even
  * read from disk, which saves about 300 ms and 40 MB in each process.
- *
- * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`process/config.ts`) decide which spans are sent. Each span has
- * DRYDOCK_VERSION and NODE_ENV, unless OTEL_RESOURCE_ATTRIBUTES has other values.
+ * - OTEL_EXPORTER_OTLP_ENDPOINT names a collector. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and
+ *   OTEL_EXPORTER_OTLP_METRICS_ENDPOINT name one for spans and one for metrics.
+ * - OTEL_EXPORTER_PROMETHEUS_PORT is the port of `/metrics`, at OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1).
+ * - TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`process/config.ts`) decide which spans are sent.
+ * - DRYDOCK_VERSION and NODE_ENV are sent with each span, unless OTEL_RESOURCE_ATTRIBUTES has other values.
  */
 type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 

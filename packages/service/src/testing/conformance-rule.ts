@@ -36,8 +36,8 @@ export interface ConformanceWorld {
    */
   cannotSucceed: Readonly<Record<string, string>>;
   /**
-   * Operations that are not in `cannotSucceed`, but succeed only after they have waited for a worker, an agent or a
-   * gateway that does not run.
+   * Operations that are not in `cannotSucceed`, but succeed only after they have waited in vain for a worker, an agent
+   * or a gateway that does not run.
    */
   waiting?: readonly string[];
 }

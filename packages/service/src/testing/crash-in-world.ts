@@ -11,7 +11,7 @@ import type { ServiceWorld } from './service-world';
 export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leases' | 'spawnWorker'> &
   Partial<Pick<CrashFixture<Run>, 'spawnWorker'>>;
 
-/** {@link crashEveryStep} with the workers of a service's world. */
+/** Runs {@link crashEveryStep} with the workers of a service's world. */
 export const crashEveryStepInWorld = <Run extends { workflowId: string }>(
   world: ServiceWorld,
   definition: CrashDefinition,

@@ -54,8 +54,8 @@ const placesInStream = fc.oneof(
 );
 
 /**
- * Makes queries. A query with many parameters is nearly always refused for one of its parameters, so half of the
- * queries have at most two parameters.
+ * A query with many parameters is nearly always refused for one of them, so half of the queries have at most two
+ * parameters.
  */
 function queriesOf(schema: z.ZodObject): fc.Arbitrary<object> {
   const whole = valuesOf(schema, {}).filter(

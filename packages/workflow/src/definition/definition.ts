@@ -38,8 +38,8 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
 
 export interface StepLimits {
   /**
-   * The longest that one attempt may take, in seconds. Then its signal is aborted, and the attempt fails unless it
-   * still completes within a few seconds. Default 300.
+   * The longest that one attempt may take, in seconds. After that its signal is aborted, and the attempt fails unless
+   * it still completes within a few seconds. Default 300.
    */
   timeoutSeconds?: number;
   /**
@@ -68,7 +68,9 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
     | undefined;
 }
 
-/** Writes of the service in the transaction that ends a workflow, or that parks it for staff. */
+/**
+ * Hooks by which the service writes its own rows in the transaction that ends a workflow, or that parks it for staff.
+ */
 export interface EndHooks<Context, Tx, Input> {
   /**
    * Called each time the workflow is parked for staff, also when a retry by staff fails. The input is unchecked, so it

@@ -79,8 +79,8 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
     world.engine([untilTold], { concurrency: 1 });
     await until(() => begun.length === 1);
     await world.start({ kind: 'until_told', orgId: other });
-    // One of the worker's two slots is taken, so the worker takes the queued jobs one after another. It already keeps
-    // the two other jobs of the first organisation when it takes the job of `other`.
+    // The worker takes the queued jobs one after another. So once the job of `other` runs, the worker already keeps the
+    // two other jobs of the first organisation.
     await until(() => begun.length === 2);
     ends[0]?.();
     await until(() => begun.length === 3);

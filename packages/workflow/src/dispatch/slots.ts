@@ -23,10 +23,9 @@ export interface Slots {
 const waitingMax = 64;
 
 /**
- * Shares slots by a dynamic threshold, as network switches share their buffers. An organisation may take a slot while
- * it has fewer slots than are free. A single organisation gets half of the slots, and two get a third each. The last
- * free slot goes only to an organisation that has none. So a single organisation with endless work does not make others
- * wait. No slot is ever taken away from an organisation, because a running step cannot be interrupted.
+ * Shares slots by a dynamic threshold: an organisation may take a slot while it has fewer slots than are free. A single
+ * organisation gets half of the slots, and two get a third each. The last free slot goes only to an organisation that
+ * has none. No slot is ever taken away, because a running step cannot be interrupted.
  */
 export function createSlots(total: number): Slots {
   const held = new Map<string, number>();

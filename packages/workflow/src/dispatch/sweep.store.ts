@@ -43,11 +43,10 @@ export const orgsMax = 100;
 const rowsMax = 1_000;
 
 /**
- * Marks the next due workflows as dispatched and returns them in the order in which to enqueue them: one of each
- * organisation, then a second of each, so that 5,000 workflows of one organisation do not delay another. If not all
- * organisations fit into one query, each query continues where the previous query ended, so that every organisation has
- * its turn. Rows that another sweep has locked are skipped. A workflow is not due while a worker has a lease on it. The
- * commit is asynchronous, because a mark that a crash of Postgres loses only causes one job too many.
+ * Marks the next due workflows as dispatched, and returns them in the order in which to enqueue them: one of each
+ * organisation, then a second of each. Calls that begin at the `nextOrg` of the previous call reach every organisation
+ * in turn. Rows that another sweep has locked are skipped. The commit is asynchronous, because a mark that a crash of
+ * Postgres loses only causes one job too many.
  */
 export async function takeDueWorkflows(sql: Sql, query: DueQuery): Promise<DuePage> {
   const { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs, fromOrg, hadTurns } = query;
@@ -78,7 +77,7 @@ const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp
     OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
   AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= statement_timestamp())`;
 
-// The query finds the organisations with queued or running work by one probe of the index for each, however many rows
+// The query finds the organisations with queued or running work by one look-up in the index for each, however many rows
 // an organisation has. The next query begins at the organisation after the last one that this query covers.
 const takeDueSql = `
   WITH RECURSIVE orgs (org_id, place) AS (
@@ -119,8 +118,8 @@ const takeDueSql = `
       ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
 
 /**
- * Whether a schedule is due (or its last run is in the future), and whether any workflow is queued or running. If both
- * are false, the sweep looks for no work.
+ * Whether a schedule is due, and whether any workflow is queued or running. If both are false, the sweep looks for no
+ * work. A schedule whose last run is in the future counts as due; see {@link ranInFuture}.
  */
 export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workflows: boolean }> {
   const [found] = await sql.query<{ schedules: boolean; workflows: boolean }>(lookSql);

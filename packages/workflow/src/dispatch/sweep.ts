@@ -116,8 +116,9 @@ async function enqueueDue<Tx>(
   const waiting = await queue.waiting();
   if (silentSeconds() > probeAfterSeconds && waiting === 0) await queue.enqueue('probe', probeJob);
   let room = waitingMax - waiting;
-  // Counts the rounds through all organisations. A sweep that begins in the middle first ends a partial round, which
-  // does not count. In the second round the organisations share the room that the first round has left in the queue.
+  // Counts the rounds through all organisations. A sweep that begins in the middle first completes a partial round,
+  // which does not count. In the second round the organisations share the room that the first round has left in the
+  // queue.
   let rounds = own.fromOrg === firstOrg ? 0 : -1;
   for (let looks = 0; hasWork && room > 0 && looks < looksMax; looks += 1) {
     const { due, nextOrg } = await takeDueWorkflows(database.sql(), {

@@ -48,7 +48,7 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     concurrency: options.concurrency,
     // Milliseconds to pause after a refused connection. BullMQ's default is 15 s.
     runRetryDelay: 1_000,
-    // Seconds that a blocking call waits for a job. BullMQ has the same limit for the wait for a delayed job.
+    // Seconds that a blocking call waits for a job.
     drainDelay: 10,
   };
   const processor = (job: Job): Promise<void> => handleJob(options, job);

@@ -108,8 +108,8 @@ export const followHeaders = (path: string, workflowId: string): Record<string, 
 });
 
 /**
- * How long the work of a request may wait for a worker, in seconds (decisions.md 1). After that the work is cancelled
- * without any effect.
+ * How long the work of a request may wait for a worker, in seconds (docs/spec/decisions.md). After that the work is
+ * cancelled without any effect.
  */
 export const startWithinSeconds = 10;
 

@@ -48,7 +48,7 @@ export function createQueueBoard({ token, ...address }: QueueBoardOptions): Queu
       for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value);
       if (!timingSafeEqual(digestOf(passwordOf(request)), expected))
         return refuse(response, 401, 'the token of the board is missing or wrong');
-      // Bull Board also refuses calls that it recognises as changes. This check refuses all other changes too.
+      // Bull Board itself refuses only the changes that it recognises.
       if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(response, 405, 'the board is read-only');
       try {
         board ??= mountBoard(queues, address.log);

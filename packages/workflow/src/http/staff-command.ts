@@ -72,7 +72,7 @@ const listParked = (sql: Sql): Promise<Parked[]> =>
       LIMIT ${listedMax}`,
   );
 
-/** Records the decision. A worker's next sweep finds the workflow as due, so the command needs no queue. */
+/** Records the decision and makes the workflow due. A worker's next sweep finds it, so the command needs no queue. */
 async function decide<Tx>(
   database: Database<Tx>,
   decision: 'retry' | 'abandon',

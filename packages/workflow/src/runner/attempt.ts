@@ -100,8 +100,8 @@ interface JoinedSignal {
   /** Aborted with the reason of the source that was aborted first. */
   signal: AbortSignal;
   /**
-   * Removes the listeners from the sources. It must be called at the end. Otherwise the sources keep this signal in
-   * memory for as long as they exist.
+   * Removes the listeners from the sources. It must be called once the signal is no longer needed. Otherwise the
+   * sources keep the signal in memory for as long as they exist.
    */
   part(): void;
 }

@@ -20,10 +20,7 @@ export interface EngineOptions<Context, Tx> {
   definitions: readonly WorkflowDefinition<Context, Tx>[];
   /** The drivers, stores and clock that every step is given. */
   context: Context;
-  /**
-   * The address of the queue: redis://, rediss://, or postgresql:// with a database that {@link prepareQueue} has
-   * prepared.
-   */
+  /** The address of the queue in Redis, or in a Postgres that {@link prepareQueue} has prepared. */
   queueUrl: string;
   queueName: string;
   /**
@@ -114,9 +111,8 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     }
   };
   /**
-   * Gives the slot of an ended run to a waiting job; see {@link Slots.next}. If no job gets the slot, and an
-   * organisation had used its whole share, the sweep is woken, because that organisation may have due work that is not
-   * in the queue.
+   * Gives the slot of an ended run to a waiting job; see {@link Slots.next}. If no job gets the slot, an organisation
+   * that used its whole share may have due work that is not in the queue. In that case the sweep is woken.
    */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;
@@ -168,7 +164,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       await parts?.loop.stop();
       await Promise.all(parts?.opened.map((own) => own.close()) ?? []);
       await Promise.all(following);
-      // The announcement makes another worker continue at once the workflows that were given back.
+      // After the announcement, another worker continues at once with the workflows that were given back.
       await announceDue(database.sql()).catch(() => undefined);
     },
     checkQueue: async () => {

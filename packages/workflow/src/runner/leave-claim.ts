@@ -69,9 +69,9 @@ export const isOutOfReach = <Context, Tx>(
 ): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`);
 
 /**
- * Raises the fences when a target has refused one. The next claim then has a higher fence than any target can have
- * seen, even if the database was restored while workers ran. If the fence was refused because the worker has lost its
- * claim, raising does no harm, and the database refuses the worker's next write.
+ * Raises the fences if a target has refused a fence, because the database may have been restored while workers ran. The
+ * next claim then has a higher fence than any target can have seen. If the worker has only lost its claim, raising does
+ * no harm.
  */
 export async function outnumberHosts<Context, Tx>(
   { runner }: Pick<Execution<Context, Tx>, 'runner'>,

@@ -1,11 +1,10 @@
 import type { Database } from '@drydock/service/database';
 
 /**
- * Raises the fences of later claims above all earlier ones. A database that was restored from a backup counts on from
- * an old number, but agents have seen higher fences since. The agents would refuse the claims of the restored database,
- * or take two claims with the same fence for one. So each worker raises the counter to the milliseconds since 1970,
- * which exceed every earlier fence as long as fewer than 1,000 claims are made a second. Raising changes no existing
- * claim and is allowed at any time.
+ * Raises the fences of later claims above all earlier ones, to the milliseconds since 1970. A database that was
+ * restored from a backup would otherwise repeat fences that agents have seen already. The milliseconds exceed every
+ * earlier fence as long as fewer than 1,000 claims are made a second. Existing claims keep their fences, so raising is
+ * allowed at any time.
  */
 export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
   database.transaction(async (tx) => {

@@ -102,8 +102,8 @@ export function createListener({ connectionString, log }: { connectionString: st
 const dueEvent = 'due';
 const messageEvent = 'message';
 /**
- * The name of the event for changes of a workflow. The prefix keeps an id that another process sent from being `error`:
- * an emitter throws if nobody listens for `error`.
+ * The name of the event for changes of a workflow. With the prefix, an id from another process is never the name
+ * `error`. An emitter throws if nobody listens for `error`.
  */
 const changeEvent = (workflowId: string): string => `change:${workflowId}`;
 

@@ -66,7 +66,7 @@ export function createWorkflowPurge(
 /**
  * Removes old runs of one of the platform's own workflows (about `platform` or a `deploy_target`), which schedules
  * start again and again. Successful runs are removed after a day, failed runs after 30 days. Each run of such a
- * workflow calls this function, so one batch of each suffices.
+ * workflow calls this function, so one batch of each status suffices.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

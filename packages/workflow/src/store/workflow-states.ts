@@ -6,11 +6,9 @@ import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release }
 import { fenceRefused } from './telemetry';
 import { type Statement, stepIsIn, telling, toldColumns, workflowIsIn } from './workflow-transitions';
 
-// All statements that write the status, direction or steps of a workflow are in this file.
-//
-// Each statement takes the states that it may change from the table in workflow-transitions.ts. So it changes nothing
-// in a row of another state (workflow-states.test.ts). A statement of a worker that has claimed the workflow also names
-// the fence of the claim.
+// All statements that write the status, direction or steps of a workflow are in this file. A statement changes only
+// rows in the states that workflow-transitions.ts lists for it (workflow-states.test.ts). A statement of a worker that
+// has claimed the workflow also names the fence of the claim.
 
 /** Keeps a worker from writing after it has lost its claim: $1 is the workflow, $2 the claim's fence. */
 const claimedFor = (statement: Statement): string =>
@@ -30,7 +28,10 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 /** The condition of the unique index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/** Seconds for the process that accepts, retries or abandons a workflow to enqueue it, before the sweep may do so. */
+/**
+ * Seconds in which only the process that accepts, retries or abandons a workflow may enqueue it. After that the sweep
+ * may do so.
+ */
 const enqueueGraceSeconds = 0.3;
 
 /** Inserts an accepted workflow, its steps and its audit entry. False if another workflow has locked the resource. */
@@ -79,8 +80,7 @@ const insertSql = (audited: string): string => `
 /**
  * Claims a due workflow without a live lease, in one statement. The workflow gets a new fence and a lease by Postgres'
  * clock. The start of the step to run is written too, so that an attempt is counted before its work. Undefined if the
- * workflow cannot be claimed: it is unknown, has finished, waits for staff, is not due, has a lease, has passed its
- * `start_by` without a claim, or belongs to another organisation than the job says.
+ * workflow cannot be claimed now, or belongs to another organisation than the job says.
  *
  * The commit is never asynchronous, because a fence that a crash of Postgres loses could be given out twice.
  */
@@ -306,7 +306,8 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// During an undo, customers still see its cause. An abandoned workflow keeps the error `abandoned`.
+// A workflow that is being undone keeps the error that caused the undo. An abandoned workflow keeps the error
+// `abandoned`.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,
@@ -342,7 +343,8 @@ export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => de
 /**
  * Abandons a workflow that waits for staff. A worker then ends the workflow as failed with `abandoned`, and calls
  * `onEnd.failed` in the same transaction. The resource stays as it is and is unlocked. `detail` describes the resource
- * and replaces the advice of the problem code. Who enqueues, and what is thrown: see {@link retryWorkflow}.
+ * and replaces the advice of the problem code. The caller may enqueue the workflow. Throws `workflow_not_waiting`, as
+ * {@link retryWorkflow} does.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);
