@@ -20,9 +20,9 @@ export interface OwnedParameter {
 }
 
 /**
- * A path parameter that names an object of the caller's record, such as a provider's snapshot of a server. If the
- * record itself is missing, the answer is its 404. A value that names no object of the record is answered with 422. For
- * a malformed value the handler gets '' and must not ask another system about it.
+ * A path parameter that names an object of the caller's record, such as a provider's snapshot of a server. A value that
+ * names no such object is answered with 422. The handler gets '' for a malformed value, and must not send '' to another
+ * system.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;
