@@ -28,7 +28,7 @@ export interface CrashCase {
  */
 export type CrashProfile = 'effects' | 'short' | 'full';
 
-/** Returns the deaths, freezes, repetitions and failures of every step and every undo of the definition. */
+/** Returns the cases of this profile for every step and every undo of the definition. */
 export function crashCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const ofSteps = profile === 'effects' ? effectCases : stepCases;
   const cases = definition.steps.flatMap((_, index) => ofSteps(definition, index, profile));

@@ -15,7 +15,7 @@ export type QueueBackend = 'redis' | 'postgres';
 
 /**
  * Returns the queue backends for `describe.each(queueBackends())`: the one that QUEUE_BACKEND names, or both. If the
- * PATH has neither Redis nor Valkey, returns only Postgres and prints that, but throws if CI is `true`.
+ * PATH has neither Redis nor Valkey, prints so and returns only Postgres, or throws if CI is `true`.
  */
 export function queueBackends(): QueueBackend[] {
   const forced = process.env['QUEUE_BACKEND'];

@@ -133,5 +133,4 @@ export function breakingChanges(released: Surface, current: Surface): string[] {
 }
 
 const valuesOf = (type: string): string[] => type.split(' | ');
-/** A new value of an enumeration does not count as breaking: callers have to ignore values that they do not know. */
 const isNewValue = (value: string, type: string): boolean => value.startsWith('"') && type.startsWith('"');

@@ -115,8 +115,8 @@ export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition)
 ];
 
 /**
- * Every problem code that the endpoint may answer: the codes that any endpoint may answer, the codes that this endpoint
- * declares, and the codes that follow from its other members, such as its quota, permissions and body.
+ * Every problem code that the endpoint may answer: the codes of all endpoints, the codes that this endpoint declares,
+ * and the codes that follow from its quota, permissions, body and other members.
  */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>([

@@ -144,8 +144,8 @@ const failuresMax = 8;
 const openMs = 5_000;
 
 /**
- * Runs a call unless the circuit breaker of its part is open. While the breaker is open, only one test call at a time
- * is sent, so that requests and workers do not pile up. A call whose part is null is always sent.
+ * Runs a call unless the circuit breaker of its part is open, so that requests and workers do not pile up at a provider
+ * that does not answer. A call whose part is null is always sent.
  *
  * @throws ComputeError `unavailable` at once while the circuit breaker is open; then nothing was sent
  */
