@@ -22,14 +22,13 @@ export interface CrashCase {
 }
 
 /**
- * `full` has all cases. `short` freezes workers only after effects, kills three times in a row only in the first step,
- * and kills an undo only after its effect. `effects` has only the cases that depend on a service's own code: a death, a
- * repetition and a freeze after each effect, a death after each undone effect, and one failure on each side of the
- * point of no return. Each profile also has a death before the workflow's finish.
+ * `full` has all cases. `short` has fewer freezes, repeated deaths and deaths in undos. `effects` has only the cases
+ * that depend on a service's own code, which are those right after an effect. Each profile also has a death before the
+ * workflow's finish.
  */
 export type CrashProfile = 'effects' | 'short' | 'full';
 
-/** Returns the deaths, freezes, repetitions and failures of every step and every undo of the definition. */
+/** Returns the cases of this profile for every step and every undo of the definition. */
 export function crashCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const ofSteps = profile === 'effects' ? effectCases : stepCases;
   const cases = definition.steps.flatMap((_, index) => ofSteps(definition, index, profile));
@@ -64,7 +63,7 @@ function allInOne(name: string, cases: readonly CrashCase[]): CrashCase[] {
   const armed = new Map(
     cases.flatMap(({ arm }) => arm.map((order) => [`${order.mode} ${order.point}`, order] as const)),
   );
-  // The last step's number of starts holds for a run with one death, so this run does not check it.
+  // `attempts` holds for a run with one death, so the combined run does not check it.
   const { attempts: _attempts, ...rest } = last;
   return [
     {
@@ -119,8 +118,8 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
 const wayBack = ' while going back';
 
 /**
- * Returns cases in which the last undoable step fails and the worker then dies in an undo. There is one case for each
- * undo, and two in the profile `full`.
+ * Returns cases in which the last step before the point of no return fails and the worker then dies in an undo: one
+ * case for each undo, and two in the profile `full`.
  */
 function undoCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const undoable = definition.steps.slice(0, definition.pointOfNoReturn);

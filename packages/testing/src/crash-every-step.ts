@@ -64,11 +64,9 @@ export interface CrashOptions {
 }
 
 /**
- * Kills, freezes, repeats and fails every step of a workflow with real processes, each case in its own run unless
- * `inFewRuns` is set. Checks that the workflow ends, that the resource has at most one unfinished workflow at a time,
- * that no stale fence has an effect, that no effect is applied twice with different outcomes, that there is one audit
- * row, that the resource is OLD or NEW as the outcome says, and that every fault happened. Throws one error that lists
- * all failed cases, with the error of the first failed case as cause.
+ * Kills, freezes, repeats and fails the steps of a workflow with real processes. After each case the workflow must have
+ * ended as expected, and its resource must be wholly OLD or wholly NEW. No stale fence may have had an effect, and no
+ * effect may have been repeated with another outcome. Throws one error that lists all failed cases.
  */
 export async function crashEveryStep<Run extends { workflowId: string }>(
   definition: CrashDefinition,
@@ -210,8 +208,8 @@ async function untilEnded<Run extends { workflowId: string }>(
 }
 
 /**
- * Rethrows an error. A failed expectation of jest is rethrown as {@link InvariantViolated}, with which `until` gives up
- * at once, because waiting does not make the expectation true.
+ * Rethrows an error. A failed expectation of jest becomes an {@link InvariantViolated}, on which `until` gives up at
+ * once.
  */
 function rethrowAssertion(error: unknown): never {
   if (error instanceof Error && 'matcherResult' in error) throw new InvariantViolated(error.message, { cause: error });

@@ -62,7 +62,7 @@ export function readLedger(file: string): LedgerEntry[] {
 
 /**
  * Converts the changes that a provider has accepted into entries of a ledger. A provider knows neither fences nor
- * workflows. Its action id serves as digest, because a request that is sent twice gets two action ids.
+ * workflows. The id of its action is the digest, because a request that is sent twice gets two action ids.
  */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],

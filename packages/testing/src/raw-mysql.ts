@@ -9,8 +9,8 @@ const tlsCapability = 0x800;
 const changeUser = 0x11;
 const utf8mb4 = 45;
 /**
- * The authentication plugin that each login proposes. No account uses it, so the server asks for a proof by the
- * account's own plugin and waits for the answer.
+ * The authentication plugin that each login proposes. No account uses it, so the server switches to the account's own
+ * plugin and waits for an answer.
  */
 const otherPlugin = 'mysql_clear_password';
 const terminated = (text: string): Buffer => Buffer.from(`${text}\0`);

@@ -3,11 +3,9 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * The extent of a test run (DRYDOCK_TESTS). `quick` is the gate, which `npm test` runs. `all` also has the long suites;
- * it is the extent of `npm run test:all` and of suites that are named by hand. `effects` is set by hand: each crash
- * case then has a separate run, also the cases that `onlyInCi` leaves out. `chaos` (`npm run chaos`) runs everything
- * for hours with new seeds. A suite declares in its docblock the tier from which it runs. This file is for suites that
- * do more in a larger extent.
+ * The extent of a test run (DRYDOCK_TESTS). `quick` is the extent of `npm test`. `all` is that of `npm run test:all`
+ * and of a suite that is run by hand. `chaos` (`npm run chaos`) runs everything for hours with new seeds. `effects` is
+ * set by hand and gives each crash case a separate run.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
@@ -17,7 +15,7 @@ export type QueueBackend = 'redis' | 'postgres';
 
 /**
  * Returns the queue backends for `describe.each(queueBackends())`: the one that QUEUE_BACKEND names, or both. If the
- * PATH has neither Redis nor Valkey, returns only Postgres and prints that, but throws if CI is `true`.
+ * PATH has neither Redis nor Valkey, prints so and returns only Postgres, or throws if CI is `true`.
  */
 export function queueBackends(): QueueBackend[] {
   const forced = process.env['QUEUE_BACKEND'];
@@ -29,8 +27,8 @@ export function queueBackends(): QueueBackend[] {
 }
 
 /**
- * Returns the backends for the suites of services. The gate uses only one backend, because it tests both in the suites
- * of @drydock/workflow.
+ * Returns the backends for the suites of services. `npm test` uses only one backend here, because the suites of
+ * @drydock/workflow test both.
  */
 export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
 
@@ -61,9 +59,8 @@ interface CrashScope {
 }
 
 /**
- * Returns the crash cases of a workflow to run. In chaos these are all cases. Otherwise they are the deaths and
- * failures of all steps, and all cases of `delicate` steps. If `onlyInCi` is given, the extent `all` has only the cases
- * that `onlyInCi` matches. Cases of `never` and `finish.before` are always left out.
+ * Returns the options of `crashEveryStep` for a workflow. In chaos nearly all of its cases run. Otherwise repetitions
+ * and freezes run only for `delicate` steps, unless `onlyInCi` selects the cases.
  */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Worker processes, each of which is replaced when it ends, as a supervisor does. */
+/** Worker processes. Each one that ends is replaced by a new one. */
 export interface WorkerCrew {
   /** Returns the pids of workers that SIGSTOP has stopped. */
   frozen(): number[];

@@ -28,8 +28,7 @@ const scope = crashScope({ delicate: ['send', 'create'] });
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: ComputeWorld;
   beforeAll(async () => {
-    // The emulator's clock is so fast that no step waits for the provider. So each step starts exactly once more than
-    // it crashes.
+    // The emulator's clock is so fast that no step waits for the provider.
     world = await openWorld(backend, callerOf(), { clockScale: 5_000 });
   });
   afterAll(() => world.close());

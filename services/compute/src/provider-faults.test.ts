@@ -28,10 +28,7 @@ const sentTo = async ({ machineId }: Disk): Promise<number> =>
   (await world.project.ledger('rebuild_server')).filter(({ resource }) => resource === machineId).length;
 const actionsOn = ({ serverId }: Disk): Promise<string[]> => auditedOf(world.api, `/v1/compute/servers/${serverId}`);
 const serverOf = async ({ serverId }: Disk) => (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json;
-/**
- * Starts a rollback and waits for its end. Resolves with the outcome, the disk's content, the number of sends and the
- * records of the steps.
- */
+/** Rolls back, and resolves with what the workflow, the disk, the provider's ledger and the audit log then show. */
 async function outcomeOf(disk: Disk) {
   const answer = await rollBack(world, disk);
   expect(answer.status).toBe(202);

@@ -19,7 +19,7 @@ export interface HetznerProject {
   /** The changes that the provider has accepted, as its ledger lists them. */
   ledger(op?: string): Promise<LedgerEntry[]>;
   calls(): Promise<{ at: number; method: string; path: string; status: number }[]>;
-  /** Makes a running machine that Drydock has not ordered, with a file on its disk. */
+  /** Makes a running machine that Drydock has not ordered. */
   makeMachine(change?: { type?: string; name?: string; mode?: 'live' | 'sandbox' }): Promise<string>;
   makeSnapshot(machineId: string, description?: string, mode?: 'live' | 'sandbox'): Promise<string>;
   /** Removes a snapshot without Drydock, as the owner of the project can. */

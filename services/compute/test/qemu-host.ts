@@ -7,7 +7,7 @@ import type { QemuImage } from '../src/providers/qemu/compute-provider.qemu';
 const guestFolder = path.resolve(__dirname, '../../../.data/qemu-guest');
 const guestFile = (name: string): string => path.join(guestFolder, name);
 
-/** An operating system of one megabyte, which runs the commands that its serial console receives. */
+/** A small operating system that runs the commands from its serial console. */
 export const guestImage: QemuImage = {
   disk: guestFile('disk.qcow2'),
   kernel: guestFile('vmlinuz'),

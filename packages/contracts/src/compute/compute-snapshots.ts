@@ -33,8 +33,8 @@ export const acceptedServerSnapshotSchema = serverSnapshotSchema
   .meta({ id: 'AcceptedServerSnapshot' });
 
 /**
- * The snapshot that a call acts on. The snapshots are records of the provider, not ours. So an id that names no
- * snapshot of this server is answered with 422, and with 404 only by the GET of a single snapshot.
+ * The snapshot that a call acts on. Snapshots are records of the provider, not ours. So an id that names no snapshot of
+ * this server is answered with 422. Only the GET of a single snapshot answers 404.
  */
 const snapshotId = {
   schema: z

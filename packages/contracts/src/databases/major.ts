@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * The major version of an engine. A number is a Postgres version. A text such as `10.11` is a version of MariaDB if the
- * number before the dot is 10 or more. A text such as `8.4`, with a lower number, is a version of MySQL.
+ * The major version of an engine. A number such as 17 is one of Postgres. A text is one of MySQL if it begins with a
+ * number below 10 (`8.4`), and of MariaDB otherwise (`10.11`).
  */
 export const majorSchema = z.union([z.int().min(10).max(99), z.string().regex(/^[1-9]\d?\.\d{1,2}$/)]);
 export type Major = z.infer<typeof majorSchema>;

@@ -25,8 +25,7 @@ export const onDemandLimit = 5;
 export const immutableDays = 30;
 
 /**
- * A path that a backup left out, or holds only in part. `reason` is a text for people. The backup holds the path if
- * `reason` is `changed while it was read`, or names only a part that was left out.
+ * A path that a backup left out, holds only in part, or read while it changed. `reason` is a text for people.
  */
 export const skippedPathSchema = z
   .strictObject({

@@ -103,8 +103,8 @@ const withoutSpaces = (maxLength: number) =>
     );
 
 /**
- * An origin, with http or https, in the form that `URL` gives it. An address that was written in octal or as a single
- * number gets its usual form, so that later checks see where it leads.
+ * An origin, with http or https, in the form that `URL` gives it. An IPv4 address in octal or as a single number gets
+ * its usual form, so that later checks see where it leads.
  */
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;

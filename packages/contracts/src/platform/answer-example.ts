@@ -1,9 +1,6 @@
 import type { JsonSchema, SchemaComponents } from './json-schema';
 
-/**
- * Examples of fields and of whole schemas. The key is the name of a field, the id of a schema with the name of its
- * field (`WorkflowStep.name`) if the field needs another example there, or the id of a whole schema (`Metadata`).
- */
+/** Examples by name: of a field (`name`), a field of one schema (`WorkflowStep.name`), or a schema (`Metadata`). */
 const values: Readonly<Record<string, string | number | boolean | null | Readonly<Record<string, string>>>> = {
   Metadata: { contract: 'C-1041' },
   Uuid: '01a208be-f0eb-7d31-82a5-1e3a0fff2b2c',

@@ -82,7 +82,7 @@ export const verificationSchema = z.discriminatedUnion('valid', [
     key_id: uuidSchema,
     org_id: uuidSchema,
     mode: modeSchema,
-    /** The scopes of the key that its organisation and every organisation above allow. */
+    /** Those scopes of the key that its organisation and every organisation above it allow. */
     scopes: z.array(permissionSchema),
     /** Addresses and networks from which the key can be used. Without this field it can be used from anywhere. */
     allowed_ips: z.array(z.string()).min(1).optional(),

@@ -133,5 +133,4 @@ export function breakingChanges(released: Surface, current: Surface): string[] {
 }
 
 const valuesOf = (type: string): string[] => type.split(' | ');
-/** A new value of an enumeration breaks no caller, because the documentation tells callers to expect new values. */
 const isNewValue = (value: string, type: string): boolean => value.startsWith('"') && type.startsWith('"');

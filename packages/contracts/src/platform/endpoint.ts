@@ -20,9 +20,9 @@ export interface OwnedParameter {
 }
 
 /**
- * A path parameter that names an object of the caller's record, such as a provider's snapshot of a server. If the
- * record itself is missing, the answer is its 404. A value that names no object of the record is answered with 422. For
- * a malformed value the handler gets '' and must not ask another system about it.
+ * A path parameter that names an object of the caller's record, such as a provider's snapshot of a server. A value that
+ * names no such object is answered with 422. The handler gets '' for a malformed value, and must not send '' to another
+ * system.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;
@@ -115,8 +115,8 @@ export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition)
 ];
 
 /**
- * Every problem code that the endpoint may answer: the codes that any endpoint may answer, the codes that this endpoint
- * declares, and the codes that follow from its other members, such as its quota, permissions and body.
+ * Every problem code that the endpoint may answer: the codes of all endpoints, the codes that this endpoint declares,
+ * and the codes that follow from its quota, permissions, body and other members.
  */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>([

@@ -21,7 +21,7 @@ function referencesIn(value: unknown): string[] {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Calls `look` for every object of the document, with the names on the way to the object as `at`. */
+/** Calls `look` for every object in `value`, with the path of the object as `at`. */
 function visit(value: unknown, look: (node: Record<string, unknown>, at: string) => void, at = '#'): void {
   if (isRecord(value)) look(value, at);
   if (typeof value === 'object' && value !== null)

@@ -37,8 +37,8 @@ export const modeSchema = z.enum(['live', 'sandbox']);
 export type Mode = z.infer<typeof modeSchema>;
 
 /**
- * A text that a customer has written, in one line. It has no control characters of ASCII, because Postgres cannot store
- * NUL, and no half of a surrogate pair. Its length counts UTF-16 units.
+ * A text of the caller in one line, without ASCII control characters and lone surrogates. Its length counts UTF-16
+ * units.
  */
 export const text = (maxLength: number) =>
   z
@@ -88,7 +88,7 @@ export const pageQuerySchema = z.strictObject({
     .meta({ type: 'integer', minimum: 1, default: 50, description: 'Items a page: from 1; above 100 counts as 100' }),
 });
 
-/** The end of a page, from which the next page continues. `next_cursor` is opaque and valid for 72 hours. */
+/** Tells whether and where a list goes on after a page. `next_cursor` is opaque and valid for 72 hours. */
 export const pageMetaSchema = z
   .strictObject({
     next_cursor: z

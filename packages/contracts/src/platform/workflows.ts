@@ -56,8 +56,8 @@ export const workflowSchema = z
 export type WorkflowView = z.infer<typeof workflowSchema>;
 
 /**
- * The workflow's id in an answer that accepts work. The specification does not have this field and fixes some bodies
- * without it, so every 202 also has the header `X-Workflow-Id`.
+ * The workflow's id in an answer that accepts work. The specification fixes some bodies without this field. So every
+ * 202 also has the header `X-Workflow-Id`.
  */
 export const acceptedWork = {
   workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.'),

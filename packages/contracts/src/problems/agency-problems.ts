@@ -15,7 +15,7 @@ export const agencyProblems = {
     title: 'No such label on this board',
     advice: 'The labels of the board list them.',
   },
-  // Refusals: ids in a body that name nothing, and the state of the board
+  // Refusals because of an id in the body that names nothing, or because of the state of the board
   column_not_found: {
     status: 422,
     title: 'No such column on this board',

@@ -28,11 +28,10 @@ export interface Sending {
 }
 
 /**
- * Sends a change so that the provider accepts it at most once per workflow, even if workers die. Resolves with what the
- * provider has accepted. A note is committed before the call, and a definite refusal removes it. A step that finds a
- * note searches for the change at the provider. If the search finds nothing, only a provider that recognises a repeated
- * change (`recognisesRepeats`) gets the change again. If nothing is found for `lostAnswerSeconds`, the workflow fails.
- * A step without a note searches too, because Drydock's database may have been restored to a moment before the note.
+ * Sends a change so that the provider accepts it at most once per workflow, even if workers die. A note is committed
+ * before the call. A step that finds a note searches for the change at the provider, and sends it again only if the
+ * provider recognises repeats. If nothing is found for `lostAnswerSeconds`, the workflow fails. A step without a note
+ * searches too, because Drydock's database may have been restored to a moment before the note.
  */
 export async function sendOnce(
   { database }: Pick<WorkContext, 'database'>,
@@ -65,12 +64,10 @@ async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sendin
 }
 
 /**
- * Returns the signal for the call that follows a committed note. A shutdown of the process does not abort the call: the
- * call takes only a moment, and a workflow whose change was noted but not sent fails, unless the provider recognises
- * repeats. The signal aborts when the workflow may belong to another worker: the lease is lost, or the step has timed
- * out. It also aborts after `lostAnswerSeconds`, because a frozen worker must not send late. The next worker waits for
- * the end of the lease and then searches for `lostAnswerSeconds`. So the next worker finds every call that was sent
- * before the abort.
+ * Returns the signal for the call that follows a committed note. The signal aborts if the workflow may belong to
+ * another worker, because the lease is lost or the step has timed out. It also aborts after `lostAnswerSeconds`,
+ * because a frozen worker must not send late. A shutdown of the process does not abort the call, because a workflow
+ * whose change was noted but not sent may fail.
  */
 function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
   const lost = new AbortController();
@@ -173,10 +170,8 @@ const deletionReadsMax = 20;
 
 /**
  * Deletes a machine or snapshot that a workflow no longer needs, and resolves once it is deleted. The call may be
- * repeated. If the deletion takes longer than ten seconds, if the machine is locked or if an answer was lost, the
- * thrown error makes the engine repeat the step later. After any other refusal, throws the error of
- * {@link refusedSend}. If the provider reports that the deletion has failed, the attempt counts as failed, and repeated
- * failures call staff.
+ * repeated. The engine repeats the step later if the deletion takes longer than ten seconds, if the machine is locked
+ * or if an answer was lost. A deletion that the provider reports as failed counts as a failed attempt.
  */
 export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
   const { actionId, machineId } = await sendDeletion(step, driver, deletion);

@@ -7,9 +7,7 @@ import { ComputeError } from '../providers/compute-provider';
 /** The Retry-After in seconds, if the provider's error has none. */
 const retryAfterSecondsUsual = 30;
 
-/**
- * The 503 for a provider that does not answer. The provider's own message goes only to the log.
- */
+/** The 503 for any failure of a provider. The provider's own message goes only to the log. */
 export const providerUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', {
     extra: { dependency: 'provider' },

@@ -33,11 +33,9 @@ export class ComputeError extends Error {
 
 /**
  * The reading part of a provider, for handlers. One instance stands for one account (project, cluster) of one deploy
- * target in one mode. A read with the id of another account's machine finds nothing. Ids are the provider's own, and
- * Drydock does not interpret them. Every rejection is a ComputeError, except after an abort of `signal`. A transient
- * failure of a read is `unavailable` or `rate_limited`, never `ambiguous`. The drivers of remote providers repeat a
- * failed read themselves before they reject. Each call to the provider takes at most the driver's deadline (10 s unless
- * configured).
+ * target in one mode. Ids are the provider's own. Every rejection is a ComputeError, except after an abort of `signal`.
+ * A transient failure of a read is `unavailable` or `rate_limited`, never `ambiguous`. Each call to the provider takes
+ * at most the driver's deadline (10 s unless configured).
  */
 export interface ComputeReader {
   /** Drydock's name for the provider, such as `hetzner`. */
@@ -69,9 +67,9 @@ export interface ComputeReader {
   /** The action that locks the machine now; null if there is none or if the provider hides it. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;
   /**
-   * The checkpoint that `prepare` would return, for a rollback, rebuild or power change that is about to be accepted.
-   * It is stored with the accepted work, so that `find` recognises the change even if all later records are lost. Null
-   * if `find` recognises the change by its reference, or if the reader's account may see less than the driver's.
+   * The checkpoint that `prepare` would return, for a rollback, rebuild or power change that is about to be accepted;
+   * see `readEarlyCheckpoint`. Null if `find` recognises the change by its reference, or if the reader's account may
+   * see less than the driver's.
    */
   prepareEarly(machineId: string, signal?: AbortSignal): Promise<Checkpoint | null>;
   /**

@@ -155,8 +155,7 @@ export type Change = { reference: string } & (
   | { kind: 'delete_snapshot'; machineId: string; snapshotId: string }
   /**
    * Stops the machine and overwrites its disks with the snapshot. Afterwards a Hetzner machine runs. A Proxmox machine
-   * runs if it ran at `prepare`. A QEMU machine also runs if it had crashed before `prepare` and was to be started
-   * again.
+   * runs if it ran at `prepare`, and a QEMU machine if it was meant to run then, even if it had crashed.
    */
   | { kind: 'rollback'; machineId: string; snapshotId: string }
   /** Overwrites the machine's disks with the image. Needs `compute:rebuild`. */

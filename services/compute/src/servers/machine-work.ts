@@ -21,16 +21,15 @@ export function readerOf(
 }
 
 /**
- * The time limit for reading the early checkpoint. If the checkpoint were older than this when the work is accepted,
- * another change might have begun after it, and `find` would take that change for this work.
+ * The time limit for reading the early checkpoint. `find` mistakes another change for this work if the other change
+ * begins between the checkpoint and the acceptance. So that time is kept short.
  */
 const earlyMsMax = 2_000;
 
 /**
- * The checkpoint of the machine just before a change of the machine is accepted. The workflow's input stores the
- * checkpoint, so that a sent change is recognised even if all later records are lost. Null if the server has no
- * machine, or if the provider does not answer or has no early checkpoint. The workflow then makes the checkpoint
- * itself.
+ * The checkpoint of the machine just before a change is accepted, for the workflow's input. With it `find` recognises
+ * the change even if the database is later restored to a moment before the workflow's first step. Null if the server
+ * has no machine, or if the provider does not answer or has no early checkpoint.
  */
 export async function readEarlyCheckpoint(
   context: Pick<HandlerContext, 'targets'>,

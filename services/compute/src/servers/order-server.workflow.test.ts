@@ -146,7 +146,7 @@ it('waits for staff when the machine of a failed order cannot be deleted', async
 
 it('abandoning an order whose machine runs ends the workflow and leaves the server active', async () => {
   const { server } = await outcomeOf();
-  // The record is that of a workflow whose workers died before they recorded its end.
+  // The database looks as if the workers had died before they recorded the end of the workflow.
   await world.api.rows(
     `UPDATE workflow SET status = 'needs_attention', finished_at = NULL, error = '{"code":"step_failed"}' WHERE id = $1`,
     [server.id],

@@ -34,10 +34,9 @@ function changeOf(
 }
 
 /**
- * Changes the power of a machine. The driver reads the machine just before it sends, and sends nothing if the machine
- * is already in the wanted state. The change is sent once. Then the provider's action is followed to its end. After a
- * power-off the machine is watched until it is off. After another change the machine is read until it is no longer
- * starting, stopping or rebooting, but at most 15 times.
+ * Changes the power of a machine. The driver sends nothing if the machine is already in the wanted state. After a
+ * power-off the machine must be off within `guestSeconds`. After another change the machine is read until it is no
+ * longer starting, stopping or rebooting, but at most 15 times.
  */
 export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input })
   .step('prepare', {

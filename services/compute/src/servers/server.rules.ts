@@ -61,7 +61,6 @@ function reaches(from: ServerStatus, to: ServerStatus): boolean {
 export const refuseInoperable = ({ operable, status }: Pick<Server, 'operable' | 'status'>): Refusal | null =>
   operable && status === 'active' ? null : { code: 'server_not_operable' };
 
-/** The refusal of a rebuild, or null. The driver checks the machine again just before it sends. */
 export function refuseRebuild(
   server: Pick<Server, 'operable' | 'status'>,
   machine: { isLocked: boolean; isRebuildProtected: boolean } | null,

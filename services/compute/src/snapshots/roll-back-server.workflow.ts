@@ -23,8 +23,8 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: RollbackStep
   ({ kind: 'rollback', reference: workflowId, machineId, snapshotId }) as const;
 
 /**
- * Overwrites the disk with the snapshot. The driver checks everything again just before it sends, and the change is
- * sent once. After that only the provider knows the state, so its action is followed to its end.
+ * Overwrites the disk with the snapshot. The driver checks the machine and the snapshot again just before it sends.
+ * After the send only the provider knows the state, so its action is followed to its end.
  */
 export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server', input })
   .step('prepare', {

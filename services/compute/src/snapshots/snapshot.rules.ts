@@ -26,7 +26,7 @@ const hasCode = (reason: string | null): reason is keyof typeof codeOfReason =>
 
 /**
  * The refusal of a rollback, or null. The reasons are checked in the order of decisions.md 1. The caller has checked
- * for work in progress.
+ * for an unfinished workflow.
  */
 export function refuseRollback(server: Standing, { machine, snapshot, capabilities }: RollbackWorld): Refusal | null {
   // The machine is locked although no workflow works on the server. The provider would refuse the rollback.

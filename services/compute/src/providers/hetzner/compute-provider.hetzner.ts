@@ -338,7 +338,7 @@ async function findChange(
   return { actionId: begun === undefined ? null : String(begun.id), machineId, snapshotId: snapshot };
 }
 
-/** The id of the snapshot that carries the label of the change with this reference. */
+/** The id of the snapshot whose label has this reference. */
 async function findByReference(api: ProviderApi, reference: string, signal?: AbortSignal): Promise<string | null> {
   const query = [
     ['type', 'snapshot'],

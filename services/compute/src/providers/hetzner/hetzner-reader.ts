@@ -244,7 +244,7 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
 
 /**
  * Reads of actions are collected for `gatherMs` and then sent as one call, so that many workflows share a call. A call
- * has at most `idsMax` ids, as many as a call of the provider's own client.
+ * has at most `idsMax` ids, as many as the provider's own client sends.
  */
 const gatherMs = 30;
 const idsMax = 25;

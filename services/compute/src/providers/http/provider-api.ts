@@ -113,8 +113,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
       );
     },
     change: async (call, kind, schema, signal) => {
-      // An abort during a wait before a call rejects with `refusal`, because nothing was sent or a conflict refused
-      // what was sent. The caller may then send again. An abort during the call itself is `ambiguous`.
+      // An abort while no call is under way rejects with `refusal`, after which the caller may send again: either
+      // nothing was sent, or the provider refused it with a conflict. An abort during a call is `ambiguous`.
       let refusal = new ComputeError('unavailable', 'called off before it was sent');
       const unsent = (waited: Promise<void>): Promise<void> =>
         waited.catch((error: unknown) => {
@@ -144,8 +144,8 @@ const failuresMax = 8;
 const openMs = 5_000;
 
 /**
- * Runs a call unless the circuit breaker of its part is open. While the breaker is open, only one test call at a time
- * is sent, so that requests and workers do not pile up. A call whose part is null is always sent.
+ * Runs a call unless the circuit breaker of its part is open, so that requests and workers do not pile up at a provider
+ * that does not answer. A call whose part is null is always sent.
  *
  * @throws ComputeError `unavailable` at once while the circuit breaker is open; then nothing was sent
  */
@@ -186,9 +186,8 @@ const readPauseMs = 150;
 
 /**
  * Repeats a read that failed as `unavailable`, or as `rate_limited` with a wait that ends before the deadline. A read
- * that an open circuit breaker refused is not repeated. Up to three attempts together take at most `deadlineMs`. The
- * pauses after `unavailable` double and have jitter. Each attempt gets only a part of the time, so that an attempt that
- * hangs leaves time for the next.
+ * that an open circuit breaker refused is not repeated. Up to three attempts together take at most `deadlineMs`. Each
+ * attempt gets only a part of the time, so that an attempt that hangs leaves time for the next.
  */
 async function readAgain<T>(
   deadlineMs: number,

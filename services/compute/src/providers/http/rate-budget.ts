@@ -27,8 +27,8 @@ const reserve = 0.1;
  */
 const leastPace = 0.02;
 /**
- * The longest pause between two calls. Without this limit, headers with a wrong value or another unit would stop all
- * calls for hours.
+ * The longest pause between two calls, give or take a quarter. Without this limit, headers with a wrong value or
+ * another unit would stop all calls for hours.
  */
 const spacingMsMax = 60_000;
 
@@ -82,8 +82,8 @@ function quotaOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, no
   if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
   const left = status === 429 ? 0 : Math.min(remaining, limit);
   const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);
-  // The headers count whole seconds. After few calls or before a short refill, a rate computed from them would be far
-  // off. Then the limit counts as a number of calls per hour.
+  // The headers count whole seconds, so a rate computed from them is far off after few calls or just before the limit
+  // is full again. In these cases the limit counts as calls per hour.
   const isTelling = untilFull > 2 && limit - left > 10;
   return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
 }

@@ -246,9 +246,8 @@ async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSign
 }
 
 /**
- * Requires that the VM is on the node where `prepare` saw it, and has no lock. The node matters because `find` searches
- * only there. The lock matters because the provider would accept the call and let its task fail. The workflow would
- * then fail instead of waiting for the end of the lock.
+ * Requires that the VM has no lock and is still on the node where `prepare` saw it, because `find` searches only there.
+ * For a locked VM the provider would accept the call and let its task fail, and the workflow would fail with the task.
  */
 async function requireFree(
   api: ProviderApi,

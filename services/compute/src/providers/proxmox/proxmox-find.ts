@@ -73,8 +73,8 @@ function taskTypeOf(change: Change): string {
 }
 
 /**
- * Records the tasks of the change's type that the VM's present node lists for the VM. A task that is not recorded was
- * begun later, whatever the cluster's clock says.
+ * Records the VM's tasks of the change's type on its present node. A task that is not recorded was begun later,
+ * whatever the cluster's clock says.
  */
 export async function prepareChange(
   api: ProviderApi,

@@ -184,8 +184,8 @@ const makingOf = (machine: Machine | null, id: string) => ({
 });
 
 /**
- * The reasons for the provider's error texts. The provider has no error codes; a text stands in an answer with status
- * 500 or at the end of a task. A 500 with any other text leaves open whether the provider has accepted the call.
+ * The reasons for the provider's error texts, because the provider has no error codes. A text comes with a status 500
+ * or as the result of a task. A 500 with any other text leaves open whether the provider has accepted the call.
  */
 const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
   [/^Configuration file '.*' does not exist/, 'machine_not_found'],

@@ -91,7 +91,7 @@ export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
       return await changes.reader.listMachines(signal);
     },
     lostAnswerSeconds: lostAnswerSecondsUsual,
-    // A job has the workflow's id, and only one claim of a machine's next number succeeds. So a change is accepted
+    // A job has the workflow's id, and only one claim of a machine's next job number succeeds. So a change is accepted
     // once, however often it is sent.
     recognisesRepeats: true,
     prepare: (change) => orUnavailable(prepareChange(changes, change)),
@@ -242,8 +242,8 @@ const program = path.resolve(__dirname, '../../../dist/providers/qemu/run-job.js
 
 /**
  * Starts a process that carries out the machine's job and outlives the caller's process. The function may be called at
- * any time. `flock` holds the machine's lock while the job's process lives, even if that process is frozen. A second
- * process ends at once. `environment` replaces this process's environment.
+ * any time: `flock` holds the machine's lock while the job's process lives, so a second process ends at once.
+ * `environment` replaces this process's environment.
  */
 export function beginWork(machineFolder: string, environment?: Record<string, string>): void {
   let log: number;
@@ -330,8 +330,8 @@ const isDecisive = ({ kind, state }: JobRecord): boolean =>
   kind === 'power_off' ? state === 'succeeded' : ['start', 'power_on', 'reboot', 'rollback'].includes(kind);
 
 /**
- * Whether a machine without a process should run: its last decisive job has started it, or is a rollback or reboot that
- * ends with a start, and the machine was not revived too often.
+ * Whether a machine without a process should run. Its last decisive job must have started it, or be a rollback or
+ * reboot that ends with a start. A machine that was revived too often stays off.
  */
 function shouldRun(jobs: readonly JobRecord[]): boolean {
   const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;

@@ -14,9 +14,8 @@ type Accelerator = 'kvm' | 'tcg';
 const driveName = 'disk';
 
 /**
- * QEMU's arguments for a machine. QEMU runs in the machine's folder, with only the listed devices, no network, no new
- * processes and no privileges. If a guest powers off, the QEMU process stays, so that Drydock can tell the shutdown
- * from a crash.
+ * QEMU's arguments for a machine, which gets only the listed devices and no network. QEMU cannot start processes or
+ * gain privileges. If a guest powers off, the QEMU process stays, so that Drydock can tell the shutdown from a crash.
  */
 function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Accelerator): string[] {
   return [
@@ -94,7 +93,6 @@ async function tryStart(machineFolder: string, record: MachineRecord, accelerato
   return (await readIfThere(path.join(machineFolder, 'qemu.log')))?.trim().slice(-500) ?? '';
 }
 
-/** The guest did not shut down when it was asked to. */
 export class GuestUnresponsive extends Error {
   override readonly name = 'GuestUnresponsive';
 }
