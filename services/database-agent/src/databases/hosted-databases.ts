@@ -30,10 +30,7 @@ export class HostedDatabases {
   private readonly changes: Changes;
   private readonly fences: Fences;
   private readonly all = new Map<string, Known>();
-  /**
-   * The databases whose record cannot be read. The agent changes nothing of theirs until it is started with a mended
-   * record.
-   */
+  /** The databases whose record cannot be read. The agent leaves them alone until its next start. */
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 

@@ -13,9 +13,8 @@ import { definitely } from '../providers/database-errors';
 
 /*
  * The trial load of a preflight. It loads the schema of a backup into an instance that exists only for the trial. A
- * worker carries the trial out, because no other process has the key of the archives. The trial locks the database as
- * every workflow does, so a restore that is requested meanwhile is refused with `operation_in_progress`. The trial gets
- * one attempt of one minute.
+ * worker carries the trial out, because the API has no key of the archives. The trial locks the database, so a restore
+ * that is requested meanwhile is refused with `operation_in_progress`. The trial gets one attempt of one minute.
  */
 
 const trialSeconds = 60;

@@ -31,8 +31,8 @@ export interface UpgradeWorld {
 }
 
 /**
- * The first reason against an upgrade, in the order of decisions.md; null if there is none. The target must be written
- * as in the catalogue: "16.0" is not "16".
+ * The first reason against an upgrade, in the order of docs/spec/decisions.md; null if there is none. The target must
+ * be written as in the catalogue: "16.0" is not "16".
  */
 export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
   const held = refusalByWorkflow(unfinished);
