@@ -172,8 +172,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * Checks the outcome of an upgrade. If its workflow waits for staff, the database must serve customers, and stays
-   * locked until staff decide. A retry by staff completes the workflow, and the record must then agree with the agent.
+   * Checks the outcome of an upgrade. If its workflow waits for staff, the database must serve customers, and a retry
+   * by staff must complete the workflow. The record must then have the version that serves.
    */
   const judgeUpgrade =
     (newest: string) =>

@@ -50,7 +50,10 @@ export interface ArchiveWanted<Spec> {
   onProgress?: (share: number) => void;
 }
 
-/** The calls of the control protocol; see the README of packages/agent. Every change is idempotent under its fence. */
+/**
+ * The calls of the control protocol; see the README of packages/agent. A change that is sent again under its fence has
+ * no further effect.
+ */
 export interface DatabaseHostClient {
   /**
    * Lists the majors whose programs the agent has. An agent of an earlier version does not know this call, and the list

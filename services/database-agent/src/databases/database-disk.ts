@@ -21,10 +21,10 @@ export interface DatabaseDiskOptions {
 }
 
 /**
- * Keeps a database within the storage of its size (`storage_gb`). Above the limit, its customer can free space but take
- * no more, as far as the engine can enforce that. A database that exceeds the limit by more than a fifth gets no
- * sessions. The limit is for the data. During an upgrade the log of changes has the same limit, because it grows with
- * all that the customer writes until the switch.
+ * Keeps a database within the storage of its size (`storage_gb`). Above this limit, its customer can free space but
+ * take no more, as far as the engine can enforce that. More than a fifth above it, the database gets no sessions.
+ * During an upgrade the log of changes has the same limit, because it grows until the switch with all that the customer
+ * writes.
  */
 export class DatabaseDisk {
   private readonly options: DatabaseDiskOptions;

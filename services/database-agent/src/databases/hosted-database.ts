@@ -187,7 +187,6 @@ export class HostedDatabase {
     this.endpoint.release();
   }
 
-  /** Keeps the serving instance within the storage of its size. */
   async checkDisk(): Promise<void> {
     const { is_ready: isReady, upgrade } = this.record;
     const server = this.serving.current;

@@ -175,11 +175,10 @@ export interface Cutover {
 
 export interface Comparison {
   /**
-   * The result of comparing the frozen old instance with the snapshot of the new instance that was taken at the switch.
-   * `undecided`: an object differs or could not be compared, and a change after the switch may be the cause. This
-   * happens if the snapshot was lost, for example because a process was killed, or if a table of MariaDB or MySQL was
-   * replaced after the switch. `undecided` is also the result once the upgrade is over and the instances cannot be
-   * compared any more.
+   * The result of comparing the frozen old instance with the new one as it was at the switch. `undecided`: an object
+   * differs or could not be compared, and a change after the switch may be the cause. This happens if the snapshot of
+   * the switch was lost, or if a table of MariaDB or MySQL was replaced since. `undecided` is also the result once the
+   * upgrade is over.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
@@ -220,10 +219,9 @@ export interface DatabaseReader {
  * and `stale_fence`. After these two, and after any other error, the call is repeated.
  *
  * An upgrade calls `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**,
- * `compare`, `finish`, and later `retireOld`. One pointer on disk decides which instance serves, and `cutover` moves
- * this pointer. Before `cutover` has moved the pointer, `abandon` undoes everything. `describe().upgrade.phase` says
- * whether the pointer has moved. After a kill at any moment either the old or the new instance serves, and the two
- * never accept writes at the same time.
+ * `compare`, `finish`, and later `retireOld`. One pointer on disk decides which instance serves. `cutover` moves the
+ * pointer, and before that `abandon` undoes everything. After a kill at any moment either the old or the new instance
+ * serves, and the two never accept writes at the same time.
  */
 export interface DatabaseProvider extends DatabaseReader {
   /** Makes an instance with a database that `spec.username` owns. Resolves with the database and its address. */
