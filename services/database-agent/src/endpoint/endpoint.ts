@@ -293,8 +293,8 @@ class EndpointSession implements Occupant {
   }
 
   /**
-   * Closes the session after its client. Postgres notices only at its next read that the client has gone. Until then it
-   * may work on a long statement, so its backend is ended.
+   * Closes the session after its client. Postgres notices only at its next read that the client has gone, so a backend
+   * that works on a long statement is ended.
    */
   private readonly leave = (): void => {
     const { upstream } = this;

@@ -69,7 +69,10 @@ export interface Cutover {
   readOpening(): Promise<string[]>;
   /** Locks customers out of the old instance. No customer can write there once this has resolved. */
   seal(): Promise<void>;
-  /** Waits until the target has every change of the old instance. Throws `not_caught_up`. */
+  /**
+   * Copies what the target still lacks: the last changes in an upgrade, and the customer's roles or login. `lap` is
+   * called after each part. Throws `not_caught_up`.
+   */
   bringLevel(lap: (part: string) => void): Promise<void>;
   /** The session for a snapshot of the new instance at the switch; null if no comparison follows. */
   snapshot: SnapshotSession | null;
@@ -130,8 +133,8 @@ export interface EngineJobs {
 export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
 
 /**
- * The parts in which Postgres and MySQL differ. An engine decides nothing: its callers decide by the record of the
- * database, in the same way for both engines.
+ * The parts in which Postgres and MySQL differ. Callers decide by the record of the database, in the same way for both
+ * engines.
  */
 export interface Engine {
   wire: Wire;

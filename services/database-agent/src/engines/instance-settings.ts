@@ -27,7 +27,7 @@ const platformRules = [
   '',
 ].join('\n');
 
-/** The rules for customers. They connect with TLS and a password, to their own database. */
+/** The rules for customers, who connect with TLS and a password to their own database. */
 export const customerRules = (databaseName: string): string =>
   `${platformRules}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
 

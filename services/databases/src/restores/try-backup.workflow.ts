@@ -70,7 +70,7 @@ interface Asking {
 }
 
 /**
- * Loads the schema of the backup on trial, or waits for a trial on the database that already runs. Resolves with null
+ * Loads the schema of the backup on trial, or waits for a trial that already runs on the database. Resolves with null
  * once the backup has a proof, otherwise with a finding that tells why it has none.
  */
 export async function tryBackup(

@@ -11,8 +11,8 @@ import { retireLater } from './retire-old-instance.workflow';
 
 /**
  * Ends an upgrade or a restore that staff have abandoned or that Drydock has no record of. Only the agent knows whether
- * the database was switched. If it was, the upgrade or restore is completed, otherwise undone. After the first call of
- * this workflow, the agent refuses the worker of the abandoned workflow, whose fence is lower.
+ * the database was switched. If it was, the upgrade or restore is completed, otherwise undone. Once this workflow has
+ * called the agent, the agent refuses the worker of the abandoned workflow, whose fence is lower.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',

@@ -132,8 +132,8 @@ async function planOf(
 /** Accepts an upgrade of the database to a newer major. {@link upgradeDatabaseWorkflow} carries it out. */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
-    // The engine is known only once the row is locked. Asking with `mysql` is right for both engines: the agent is
-    // asked about versions of MySQL and MariaDB, and not about those of Postgres, whose programs every agent has.
+    // The engine is known only once the row is locked. With `mysql`, the agent is asked about versions of MySQL and
+    // MariaDB. It is not asked about versions of Postgres, whose programs every agent has.
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
     execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;
