@@ -133,8 +133,8 @@ export interface EngineJobs {
 export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
 
 /**
- * The parts in which Postgres and MySQL differ. Callers decide by the record of the database, in the same way for both
- * engines.
+ * The parts in which Postgres and MySQL differ. An engine decides nothing: its callers decide by the record of the
+ * database, in the same way for both engines.
  */
 export interface Engine {
   wire: Wire;
