@@ -97,7 +97,6 @@ export interface DumpSource {
   expectedBytes: number;
 }
 
-/** The input of the prechecks before a move to a newer major. */
 export interface Precheck {
   databaseName: string;
   adminUrl: string;

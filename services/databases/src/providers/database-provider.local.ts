@@ -212,7 +212,6 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
   };
 }
 
-/** The provider for handlers. It only reads from the database agent. */
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     listMajors: (signal) => client.listMajors(signal),
