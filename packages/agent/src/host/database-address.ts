@@ -3,7 +3,7 @@ import { scaled } from '@drydock/process';
 import { hearInTurn, type InTurn } from './in-turn';
 
 const greetingMs = 3_000;
-/** The most clients of one database address that are {@link Newcomers}. */
+/** The number of places for {@link Newcomers} at one database address. */
 const newcomersMax = 400;
 /** The bytes of a client's request for encryption, which is only a length and a code. */
 const offerBytes = 8;
