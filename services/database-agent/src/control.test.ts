@@ -123,8 +123,8 @@ test('a preflight whose schema changes while it is read says so, and what to do'
     const shut = 'begin; lock table pg_catalog.pg_extension in access exclusive mode';
     const waiting = `select query from pg_catalog.pg_stat_activity where pid in (select pid from pg_catalog.pg_locks
       where not granted and relation = 'pg_catalog.pg_extension'::regclass)`;
-    // Once pg_dump has its snapshot, it reads this catalogue and then locks the tables that the snapshot shows. Other
-    // queries that wait for the catalogue are let through.
+    // pg_dump takes its snapshot, reads `pg_extension`, and then locks the tables that the snapshot shows. This
+    // function lets other queries through until pg_dump itself waits for `pg_extension`.
     const isHeld = async (): Promise<boolean> => {
       await gate.query('select pg_catalog.pg_stat_clear_snapshot()');
       const { rows } = await gate.query<{ query: string }>(waiting);

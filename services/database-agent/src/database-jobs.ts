@@ -117,8 +117,8 @@ async function dump<Result>(database: HostedDatabase, archive: DumpJob, running:
 }
 
 /**
- * The id of the instance that a restore or an upgrade has replaced. Since the switch only the agent uses that instance.
- * Throws `upgrade_mismatch` before the switch, and once the instance has been stopped. Throws `unknown_upgrade`.
+ * The id of the instance that a restore or an upgrade has replaced. Throws `upgrade_mismatch` before the switch, and
+ * once the instance has been stopped. Throws `unknown_upgrade` for an id that is not the current one.
  */
 function replacedBy(database: HostedDatabase, upgradeId: string): string {
   const { phase, old } = database.requireUpgrade(upgradeId);
@@ -169,7 +169,7 @@ async function verifyDump<Result>(
 
 /**
  * The running prechecks, by database, major, and whether there is a trial. A second caller gets the result of the
- * running precheck. A precheck of its own would replace the scratch instance of the running one.
+ * running precheck, because a second trial would replace the scratch instance of the first.
  */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 

@@ -78,7 +78,7 @@ export async function killHost({ child, client }: TestHost): Promise<void> {
   await client.close();
 }
 
-/** Ends the host in order and removes everything. */
+/** Ends the agent with SIGTERM and removes its folder. */
 export async function clearHost({ child, client, folder }: TestHost): Promise<void> {
   await client.close();
   if (child.exitCode === null && child.signalCode === null) {

@@ -1,5 +1,5 @@
 /**
- * Kills a worker in each step of each workflow.
+ * Kills a worker in each step of each workflow, except those of restore-crash.test.ts.
  *
  * @tier long
  * @processes
@@ -28,13 +28,12 @@ interface Run {
   url: string;
 }
 
+const isFailure = /^throw /;
 /**
  * The crash cases to run, by kind of workflow. A kind that is not listed has the usual cases. In a `throw` case the
- * workflow fails or waits for staff. The kinds below whose `throw` cases are left out have no undo: the effect of a
- * failed run stays, and the work is started again. An upgrade takes long, so the long suites run only its `kill` cases
- * and one `throw` case. The chaos run has all cases of an upgrade.
+ * workflow fails or waits for staff. The first four kinds have no undo, so the effect of a failed run stays. Their
+ * `throw` cases are left out. An upgrade takes long, so only the chaos run has all of its cases.
  */
-const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
   delete_database: crashScope({ never: isFailure }),
   verify_database_restore: crashScope({ never: isFailure }),
@@ -173,8 +172,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * Checks the outcome of an upgrade. If its workflow waits for staff, the database must serve customers, and stays
-   * locked until staff decide. A retry by staff completes the workflow, and the record must then agree with the agent.
+   * Checks the outcome of an upgrade. If its workflow waits for staff, the database must serve customers, and a retry
+   * by staff must complete the workflow. The record must then have the version that serves.
    */
   const judgeUpgrade =
     (newest: string) =>

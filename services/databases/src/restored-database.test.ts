@@ -67,7 +67,7 @@ describe('a database that was put back from a backup', () => {
 
   /**
    * Expects that the managed database serves the recorded version and accepts writes and DDL. Rows that were written
-   * after the moment to which the service's database was put back must be kept, unless a later upgrade ran.
+   * after the moment to which the service's database was put back must still be there, unless a later upgrade ran.
    */
   const judge = async (
     { kind, made, workflowId }: Work,

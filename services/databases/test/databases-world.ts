@@ -21,7 +21,7 @@ export interface DatabasesWorld extends ServiceWorld {
 
 /**
  * Makes a commit fail if a database becomes available while a workflow on it is queued or runs, because the customer's
- * next call would be refused. A workflow that waits for staff may keep its lock.
+ * next change would then be refused. A workflow that waits for staff may keep its lock.
  */
 const availableIsFree = `
   CREATE FUNCTION refuse_held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -50,11 +50,14 @@ export interface ArchiveWanted<Spec> {
   onProgress?: (share: number) => void;
 }
 
-/** The calls of the control protocol; see the README of packages/agent. Every change is idempotent under its fence. */
+/**
+ * The calls of the control protocol; see the README of packages/agent. A change that is sent again under its fence has
+ * no further effect.
+ */
 export interface DatabaseHostClient {
   /**
-   * Lists the majors whose programs the agent has. Callers assume that every agent has those of Postgres. For an agent
-   * of an earlier version, which does not know this call, the list is empty.
+   * Lists the majors whose programs the agent has. An agent of an earlier version does not know this call, and the list
+   * is then empty. So callers must assume that every agent has the programs of Postgres.
    */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
@@ -98,10 +101,7 @@ export interface DatabaseHostClient {
 /** The calls of a reader. A reader has a separate secret, with which the agent accepts no change. */
 export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
 
-/**
- * The time limit of a call. The slowest calls create an instance (up to 10 s under load) or stop an instance (at most
- * 20 s).
- */
+/** The time limit of a call. The slowest call is a precheck, which the agent ends after 80 s. */
 const deadlineMs = 90_000;
 
 const questions = (ask: ControlClient['ask']): Omit<DatabaseHostReaderClient, 'close'> => ({

@@ -61,14 +61,14 @@ export interface SiteHostClient {
   probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
   /**
-   * Restarts the site's application, so that the next request gets a new process. Throws `no_app` if the site has no
-   * application, `restart_blocked` if `tmp` or `tmp/restart.txt` is a link or no ordinary folder or file, and
-   * `sandbox_unavailable` if this machine cannot isolate applications. Each call restarts the application again.
+   * Restarts the site's application at every call, so that the next request gets a new process. Throws `no_app` if the
+   * site has no application. Throws `restart_blocked` if `tmp` or `tmp/restart.txt` is a link or no ordinary folder or
+   * file. Throws `sandbox_unavailable` if this machine cannot isolate applications.
    */
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /**
-   * Removes a release that is not in use: moves its files away at once, drops its database unless another release has
-   * the same, and deletes the files slowly.
+   * Removes a release that is not in use, and its database unless another release has the same one. The files are moved
+   * away at once and deleted later.
    */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
   /**

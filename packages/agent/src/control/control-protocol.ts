@@ -86,8 +86,8 @@ export interface ControlProtocol<Code extends string> {
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /**
- * A call, written as in the README of this package. `PUT` alone is about the site or database itself. `POST /freeze`
- * and `DELETE /releases/{id}` name a path below the site or database.
+ * A call, written as in the README of this package. A method alone, such as `PUT`, is about the site or database
+ * itself. `POST /freeze` and `DELETE /releases/{id}` name a path below the site or database.
  */
 export type Call = Method | `${Method} /${string}`;
 

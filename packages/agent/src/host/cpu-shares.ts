@@ -4,29 +4,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 
 /*
- * Priorities keep one organisation from taking the CPU of a machine from the others. The more of the machine an
- * organisation has used in the last seconds, the lower is the priority of its processes while another organisation also
- * uses the machine. A low priority costs nothing while nobody else wants the CPU, and neither stops a process nor
- * refuses a request.
+ * Priorities keep one organisation from taking the CPU of a machine from the others. While another organisation uses
+ * the machine too, an organisation's processes have a lower priority the more of the machine they have used in the last
+ * seconds. A low priority costs nothing while nobody else wants the CPU.
  *
- * The processes that work for customers are sampled twice a second, and every two seconds while none of them uses much
- * of the CPU. They are the servers of files and pages, the applications, the sites' MariaDB servers, and the sites'
- * Postgres servers on this machine. A Postgres server of one organisation counts as a whole. Of a Postgres server that
+ * Each sample counts the CPU time of the processes that work for customers: the servers of files and pages, the
+ * applications, the sites' MariaDB servers, and the sites' Postgres servers on this machine. Of a Postgres server that
  * organisations share, only the sessions count.
  *
- * Jobs (packing, loading) are work whose result no visitor waits for. They have a fixed priority and are not counted:
- * otherwise a backup would slow down the pages of its own site.
+ * Jobs (packing, loading) have a fixed priority, because no visitor waits for their result. They are not counted,
+ * because otherwise a backup would slow down the pages of its own site.
  */
 
 const usualSampleMs = 500;
 /**
- * Samples are this many times rarer while every organisation is below `restCores`, because a sample reads every
- * process.
+ * The pause between samples is this many times longer while every organisation is below `restCores`, because a sample
+ * reads every process.
  */
 const restFactor = 4;
 /**
- * An organisation rests while it uses less than this share of one core. Linux reports CPU time in steps of 10 ms, so a
- * server that does next to nothing may seem to use 0.5 % of a core between two samples.
+ * The share of one core that an organisation must use to keep the samples frequent. Linux reports CPU time in steps of
+ * 10 ms, so a server that does next to nothing may seem to use 0.5 % of a core between two samples.
  */
 const restCores = 0.02;
 /** The shortest time between two samples. It applies while sessions of Postgres begin. */
@@ -67,7 +65,7 @@ interface Root {
   organisation: string;
   kind: WorkKind;
   cpuMs: number | null;
-  /** The Postgres server of the session, if this root is a session of a server that one organisation uses. */
+  /** The Postgres server of a session, if only one organisation uses that server. Undefined for any other root. */
   server?: Root | undefined;
 }
 
@@ -106,7 +104,7 @@ export class CpuShares {
    */
   private readonly boxes = new Map<number, Root>();
   /**
-   * The server of each socket folder. For a server that was not found, it has the number of samples until the next
+   * The server of each socket folder. The entry of a server that was not found counts the samples until the next
    * search, because a search at every sample would take too long.
    */
   private readonly postmasters = new Map<string, Postmaster>();
@@ -262,10 +260,9 @@ export class CpuShares {
   }
 
   /**
-   * Finds sessions by the title that Postgres gives its child processes: `postgres: ROLE DATABASE …`. Another process
-   * may have such a title, but it is no child of the server. If only one organisation uses a server, all other work of
-   * the server also counts as that organisation's: short sessions, failed logins, vacuums. New processes of that server
-   * begin with the server's priority.
+   * Finds sessions among the child processes of the servers, by their title `postgres: ROLE DATABASE …`. If only one
+   * organisation uses a server, the other work of that server counts as the organisation's too, such as failed logins
+   * and vacuums.
    */
   private findSessions(
     processes: ReadonlyMap<number, ProcessUse>,
@@ -291,8 +288,8 @@ export class CpuShares {
       if (!postmasters.has(use.parent)) continue;
       keep(use, this.sessions.get(keyOf(use)) ?? this.readSession(use, found));
     }
-    // The kernel adds the CPU time of an ended session to its server's. That time was counted for the session, so it is
-    // added to the server's recorded time and does not count again.
+    // The kernel adds the CPU time of an ended session to its server's. That time was counted for the session already.
+    // It is added to the server's recorded time, so that it does not count again.
     for (const [key, { server, cpuMs }] of this.sessions)
       if (server !== undefined && !kept.has(key)) server.cpuMs = (server.cpuMs ?? 0) + (cpuMs ?? 0);
     this.sessions = kept;

@@ -3,7 +3,7 @@ import { scaled } from '@drydock/process';
 import { hearInTurn, type InTurn } from './in-turn';
 
 const greetingMs = 3_000;
-/** The most clients of one database address that have not authenticated yet. */
+/** The number of places for {@link Newcomers} at one database address. */
 const newcomersMax = 400;
 /** The bytes of a client's request for encryption, which is only a length and a code. */
 const offerBytes = 8;
@@ -28,8 +28,8 @@ export class DatabaseAddress<Greeting extends object> {
 
   /**
    * `judge` is called when a client has connected, and again each time more of its first bytes have arrived. `admit`
-   * calls `settle` once the client has authenticated. A client that has not authenticated may lose its place to a newer
-   * client. `inTurn` decides when the next piece of the first bytes is read.
+   * calls `settle` once the client is no newcomer any more; see {@link Newcomers}. `inTurn` decides when the next piece
+   * of the first bytes is read.
    */
   constructor(
     judge: (data: Buffer) => Verdict<Greeting>,
@@ -91,8 +91,8 @@ export class DatabaseAddress<Greeting extends object> {
 }
 
 /**
- * Places for clients that have not authenticated yet. A new client always gets a place. If all places are taken, the
- * origin with the most waiting clients loses its oldest client. So silent connections cannot keep other clients out.
+ * Places for clients that have just connected. A new client always gets a place. If all places are taken, the origin
+ * with the most newcomers loses its oldest one. So silent connections cannot keep other clients out.
  */
 export class Newcomers {
   private readonly max: number;
@@ -105,8 +105,8 @@ export class Newcomers {
   }
 
   /**
-   * Takes a place. The caller must call the returned function once the client has authenticated or gone. `end` is
-   * called if another client needs the place.
+   * Takes a place. The returned function gives it back, for example once the client has authenticated, and must be
+   * called when the client has gone. `end` is called if another client needs the place.
    */
   add(origin: string, end: () => void): () => void {
     if (this.size >= this.max) this.endOldest();

@@ -83,7 +83,6 @@ const checkedAtOnce = 4;
 
 /** A site or a database. */
 export interface WatchedDisk {
-  /** Counts the disk space, and acts on the result. */
   checkDisk(): Promise<void>;
 }
 

@@ -62,8 +62,8 @@ export class PortAllocator {
 }
 
 /**
- * Listens on a port that always belongs to the same server. While another process holds the port, tries again for
- * `limitMs` and then throws the system's error. At a quick restart the old process may still hold the port.
+ * Listens on a port. At a quick restart the server's previous process may still hold the port, so this function tries
+ * again for `limitMs` before it throws the system's error.
  */
 export async function listenStubbornly(server: Server, port: number, host: string, limitMs: number): Promise<void> {
   const untilMs = performance.now() + limitMs;

@@ -177,8 +177,7 @@ test('after a restart a running job is interrupted, and an ended job has its res
   await untilState('done', 'succeeded');
   await submit('cut');
   await untilState('cut', 'running');
-  // The test restores the record from before the close, in which the job is unfinished. So the folder is as after a
-  // kill.
+  // The record from before the close is written back, so that the folder is as after a kill.
   const journal = path.join(folder, 'jobs', id);
   const before = await readFile(path.join(journal, 'cut.json'), 'utf8');
   await host.close();

@@ -7,10 +7,7 @@ import { SerialQueue } from '../host/serial-queue';
 import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';
 import { JobProblem, type JobProblemView, type JobState, type JobView, type SubmitJob } from './job-protocol';
 
-/**
- * How long a job waits for its channel, in milliseconds. A caller opens the channel at once, so a caller that has not
- * opened it in this time is dead.
- */
+/** How long a job waits for its channel, in milliseconds. A living caller opens the channel at once. */
 const channelMs = 30_000;
 const forgetMs = 60 * 60 * 1_000;
 /**
@@ -231,8 +228,8 @@ export class Jobs {
   }
 
   /**
-   * Ends the jobs of this site or database that run under an older claim, and the job that holds `lock`. Resolves when
-   * they have stopped.
+   * Ends the unfinished jobs of this site or database that have an older claim, and the job that holds `lock`. Resolves
+   * when they have stopped.
    */
   async endOlder(thingId: string, fence: string, lock: string | null = null): Promise<void> {
     const older = [...this.jobs.values()].filter(({ record, running }) => {

@@ -9,7 +9,7 @@ import type { Engine, InstanceServer, Owner } from '../engines/engine';
  */
 const restingMs = 60_000;
 
-/** The bytes of the log of changes (WAL, binary log) above which files are removed that only a replica could need. */
+/** The bytes of the log of changes (WAL, binary log) above which {@link Engine.trimLog} is called. */
 const logBytesMax = 2 * 2 ** 30;
 
 export interface DatabaseDiskOptions {
@@ -21,10 +21,10 @@ export interface DatabaseDiskOptions {
 }
 
 /**
- * Keeps a database within the storage of its size (`storage_gb`). Above the limit, its customer can free space but take
- * no more, as far as the engine can enforce that. A database that exceeds the limit by more than a fifth gets no
- * sessions. The limit is for the data. During an upgrade the log of changes has the same limit, because it grows with
- * all that the customer writes until the switch.
+ * Keeps a database within the storage of its size (`storage_gb`). Above this limit, its customer can free space but
+ * take no more, as far as the engine can enforce that. More than a fifth above it, the database gets no sessions.
+ * During an upgrade the log of changes has the same limit, because it grows until the switch with all that the customer
+ * writes.
  */
 export class DatabaseDisk {
   private readonly options: DatabaseDiskOptions;
@@ -48,7 +48,7 @@ export class DatabaseDisk {
     if (this.server !== server) [this.server, this.sessionsCounted] = [server, -1];
     const isResting = !endpoint.isInUse && this.sessionsCounted === endpoint.sessionsBegun;
     if (isResting && performance.now() - this.countedMs < restingMs) return;
-    // Sessions that begin during the count are counted by the next check.
+    // `sessionsBegun` is read before the count, so that a session that begins during the count causes another count.
     const sessionsBegun = endpoint.sessionsBegun;
     const counted = await countServer(server, engine.logFiles);
     if (counted === null || this.server !== server) return;

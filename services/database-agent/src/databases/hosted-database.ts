@@ -51,7 +51,7 @@ export class HostedDatabase {
   readonly snapshot = new HeldSnapshot();
   private readonly disk: DatabaseDisk;
   record: DatabaseRecord;
-  /** Whether a cutover runs. Meanwhile only the cutover decides who may enter an instance. */
+  /** Whether a cutover runs. While it runs, only the cutover decides who may enter an instance. */
   isCutting = false;
   private readonly instances = new Map<string, Instance>();
 
@@ -187,7 +187,6 @@ export class HostedDatabase {
     this.endpoint.release();
   }
 
-  /** Keeps the serving instance within the storage of its size. */
   async checkDisk(): Promise<void> {
     const { is_ready: isReady, upgrade } = this.record;
     const server = this.serving.current;

@@ -14,7 +14,6 @@ import { engineOf, Instance } from './instance';
 const reopenMs = 5_000;
 const modes = ['live', 'sandbox'] as const;
 
-/** A database with the scratch instances that belong to it. */
 export interface Known {
   database: HostedDatabase;
   scratches: Scratches;
@@ -30,10 +29,7 @@ export class HostedDatabases {
   private readonly changes: Changes;
   private readonly fences: Fences;
   private readonly all = new Map<string, Known>();
-  /**
-   * The databases whose record cannot be read. The agent changes nothing of theirs until it is started with a mended
-   * record.
-   */
+  /** The databases whose record cannot be read. The agent leaves them alone until its next start. */
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
@@ -215,7 +211,6 @@ class Fences {
     this.folder = path.join(databasesDir, 'fences');
   }
 
-  /** Admits a change with this fence. Throws `stale_fence` if a newer fence has been admitted. */
   async admit(databaseId: string, fence: string): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     await admitFence(path.join(this.folder, databaseId), fence);
@@ -262,7 +257,6 @@ class Scratches {
     return { adminUrl: instance.adminUrl ?? '', port: instance.port };
   }
 
-  /** Removes the scratch instance. A missing instance is no error. */
   async drop(scratchId: string): Promise<void> {
     const instance = this.instances.get(scratchId);
     if (instance === undefined) return;

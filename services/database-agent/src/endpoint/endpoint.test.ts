@@ -176,7 +176,7 @@ test('an owner who uses all connections is told so by the server, and strangers 
     for (let at = 0; at < 10; at += 1) {
       const stranger = connectStranger(full);
       strangers.push(stranger);
-      // A stranger without a place may wait for long, so the loop goes on after a few reads of the database.
+      // A stranger without a place may wait long, so the loop does not wait for its login.
       await Promise.race([beginLogin(stranger, full), look()]);
     }
     expect(await host.client.readDatabase(id)).toMatchObject({ is_up: true });

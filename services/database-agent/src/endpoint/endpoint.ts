@@ -6,8 +6,8 @@ import type { Greeting, Wire } from './wire';
 
 const retryMs = 25;
 /**
- * How often servers may hang up on a client without a message before the client is disconnected. A killed server hangs
- * up once or twice. A server that hangs up more often refuses the client's greeting.
+ * The most times that servers may hang up on a client without a message. A killed server hangs up once or twice. A
+ * server that hangs up more often refuses the client's greeting.
  */
 const hangUpsMax = 3;
 /**
@@ -80,7 +80,6 @@ export class Endpoint {
     return this.begun;
   }
 
-  /** Whether a session is open. */
   get isInUse(): boolean {
     return this.sessions.size > 0;
   }
@@ -97,9 +96,9 @@ export class Endpoint {
   }
 
   /**
-   * Ends the sessions that have not logged in. It is called after `hold`. A cutover cannot end these sessions by SQL,
-   * because Postgres does not list them. Without this call, the cutover would wait until they have gone. A client that
-   * no server has answered stays connected and waits for the next server.
+   * Ends the sessions that have not logged in. Must be called after `hold`. In Postgres no SQL ends these sessions, and
+   * locking customers out would wait for them. A client that no server has answered stays connected and waits for the
+   * next server.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
@@ -209,8 +208,8 @@ export class Endpoint {
 }
 
 /**
- * Milliseconds in which a backend can notice that its client has gone. Then the agent ends the backend, and repeats
- * that at this interval until the backend is gone.
+ * The pause in milliseconds after a client has gone, before the agent ends its backend. The agent repeats that at the
+ * same interval until the backend is gone.
  */
 const leavingMs = 1_000;
 /** Milliseconds that a client has to read the last message before its socket is closed. */
@@ -220,7 +219,6 @@ export interface EndpointSessionOptions {
   port: number;
   /** The client's first bytes, which are sent to the server first. */
   first: Buffer;
-  /** Ends the backend of the session that reaches the server from this port. */
   endBackend: (port: number) => Promise<void>;
   onAnswer: () => void;
   /** Called when the socket to the server has closed. No backend is left then, unless the session was abandoned. */
@@ -295,8 +293,8 @@ class EndpointSession implements Occupant {
   }
 
   /**
-   * Closes the session after its client. Postgres notices only at its next read that the client has gone. Until then it
-   * may work on a long statement, so its backend is ended.
+   * Closes the session after its client. Postgres notices only at its next read that the client has gone, so a backend
+   * that works on a long statement is ended.
    */
   private readonly leave = (): void => {
     const { upstream } = this;

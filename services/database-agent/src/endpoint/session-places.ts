@@ -20,8 +20,8 @@ export interface SessionPlacesOptions {
   /** The number of places. A client without a place is let through only if all sessions have logged in. */
   places: () => number;
   /**
-   * Milliseconds in which a session may log in before it loses its place to a client whose address has about as many
-   * sessions that have not logged in.
+   * Milliseconds that a session gets to log in before it may lose its place. A session gets less if its address has at
+   * least two more sessions that have not logged in than the address of the waiting client.
    */
   graceMs: number;
   /** The ports of the sessions that have logged in. */
@@ -108,9 +108,9 @@ export class SessionPlaces {
   }
 
   /**
-   * Ends one session for each waiting client for whom no place is free or about to be free, as long as {@link victimOf}
-   * names one. If all sessions have logged in, one client is let through instead. A session that arrived after the
-   * server was asked is kept, because it may have logged in since.
+   * Ends one session for each waiting client that would get no place otherwise; see {@link victimOf}. If all sessions
+   * have logged in, one client is let through instead. A session that arrived after the server was asked is kept,
+   * because it may have logged in since.
    */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
     const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));
@@ -129,8 +129,8 @@ export class SessionPlaces {
 
   /**
    * Returns the session to end: the oldest that has not logged in, from the address with the most such sessions. If
-   * that address has at most one more of them than the address of the client, the session first gets its time to log
-   * in. Undefined if no session is to be ended yet.
+   * that address has at most one more of them than the waiting client's address, the session first gets `graceMs` to
+   * log in. Undefined if no session is to be ended yet.
    */
   private victimOf(strangers: readonly Occupant[], waiter: Waiter): Occupant | undefined {
     const counts = countOrigins(strangers);

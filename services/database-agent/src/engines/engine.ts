@@ -12,7 +12,7 @@ export interface InstanceServer extends RunningServer {
   diskFolder: string;
 }
 
-/** An instance's part in its database, which a cutover changes. */
+/** The use of an instance in its database. A cutover changes `isFrozen`. */
 export interface Purpose {
   size: DatabaseRecord['size'];
   /** The name of the customer's database; null for an instance that is only for a trial. */
@@ -69,7 +69,10 @@ export interface Cutover {
   readOpening(): Promise<string[]>;
   /** Locks customers out of the old instance. No customer can write there once this has resolved. */
   seal(): Promise<void>;
-  /** Waits until the target has every change of the old instance. Throws `not_caught_up`. */
+  /**
+   * Copies what the target still lacks: the last changes in an upgrade, and the customer's roles or login. `lap` is
+   * called after each part. Throws `not_caught_up`.
+   */
   bringLevel(lap: (part: string) => void): Promise<void>;
   /** The session for a snapshot of the new instance at the switch; null if no comparison follows. */
   snapshot: SnapshotSession | null;
@@ -86,7 +89,6 @@ export interface ScratchAccess {
   caCertificate: string;
 }
 
-/** The database from which a dump is taken. */
 export interface DumpSource {
   databaseId: string;
   databaseName: string;
@@ -95,7 +97,6 @@ export interface DumpSource {
   expectedBytes: number;
 }
 
-/** The input of the prechecks before a move to a newer major. */
 export interface Precheck {
   databaseName: string;
   adminUrl: string;
@@ -119,8 +120,8 @@ export interface EngineJobs {
     archive: VerifyDumpJob,
   ): Promise<JobWork>;
   /**
-   * The input for the search for everything that would stop an upgrade. `trialUrl` leads to an empty instance of the
-   * new major, in which the schema is made on trial.
+   * The input for the prechecks of an upgrade. `trialUrl` leads to an empty instance of the new major, in which the
+   * schema is made on trial; null without a trial.
    */
   precheck(asked: Precheck): Promise<JobWork>;
   /** The input for a stage of an upgrade or a restore; null if nothing has to be done. */
@@ -135,7 +136,6 @@ export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
  * database, in the same way for both engines.
  */
 export interface Engine {
-  /** The first messages of the engine's clients. */
   wire: Wire;
   jobs: EngineJobs;
   /** Throws `major_not_installed` if this machine lacks the programs of the major. */

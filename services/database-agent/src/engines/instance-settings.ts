@@ -27,7 +27,7 @@ const platformRules = [
   '',
 ].join('\n');
 
-/** The rules for customers. They connect with TLS and a password, to their own database. */
+/** The rules for customers, who connect with TLS and a password to their own database. */
 export const customerRules = (databaseName: string): string =>
   `${platformRules}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
 
@@ -38,9 +38,8 @@ export const customerRules = (databaseName: string): string =>
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Connections beyond the customers' places. Only a superuser gets one of `superuser`, and only the platform's other
- * roles get one of `reserved`. `others` are free for anybody, so that the platform can connect while customers use all
- * their places.
+ * Connections beyond the customers' places, so that the platform can connect while customers use all of theirs. Only
+ * superusers get one of `superuser`, and only roles of the platform get one of `reserved`.
  */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
 /** How long a client may take to authenticate, in milliseconds. */

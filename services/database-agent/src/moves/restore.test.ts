@@ -34,7 +34,7 @@ afterEach(() => clearHost(host));
 const archiveKey = randomBytes(32);
 
 /**
- * Dumps the serving database, or the database that the restore `replaced_by` has replaced. Resolves with the values
+ * Dumps the serving instance, or the instance that the restore `replaced_by` has replaced. Resolves with the values
  * that loading the dump needs.
  */
 async function dump(databaseId: string, replaced_by?: string) {

@@ -126,8 +126,7 @@ export async function restOld(database: HostedDatabase, upgradeId: string): Prom
 
 /**
  * Removes the old instance that an upgrade or a restore has kept, and all older ones unless a later upgrade or restore
- * exists. An instance that is already gone is no error. Throws `upgrade_mismatch` before the upgrade has finished,
- * because the old instance is still needed until then.
+ * exists. An instance that is already gone is no error. Throws `upgrade_mismatch` before the upgrade has finished.
  */
 export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   const { record } = database;

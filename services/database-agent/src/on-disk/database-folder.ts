@@ -30,8 +30,8 @@ const recordSchema = z.object({
   serving: z.string(),
   instances: z.array(instanceSchema),
   /**
-   * The old instances of earlier upgrades and restores. Each is removed when its own upgrade or restore is retired, or
-   * when the newest one is retired.
+   * The old instances of earlier upgrades and restores. `retireOld` removes all of them for the newest upgrade or
+   * restore, and only its own for an earlier one.
    */
   kept: z.array(z.object({ upgrade_id: z.string(), instance_id: z.string() })),
   /**
@@ -78,7 +78,6 @@ export type InstanceRecord = z.infer<typeof instanceSchema>;
 export type DatabaseRecord = z.infer<typeof recordSchema>;
 export type UpgradeRecord = NonNullable<DatabaseRecord['upgrade']>;
 
-/** The folder of one database of this machine. */
 export class DatabaseFolder {
   readonly root: string;
 

@@ -43,9 +43,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage; null if there is none. Drydock's own database has no
- * record of the archive if that database was restored to a moment before it recorded the archive. The archive key
- * authenticates the manifest. The caller still has to verify the content.
+ * Finds the newest complete archive of a backup in the storage; null if there is none. Drydock has no record of such an
+ * archive if its own database was restored to an earlier moment. The manifest is authenticated. The caller still has to
+ * verify the content.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -74,8 +74,8 @@ export const discardPacked = ({ backupStorage }: WorkContext, step: Step, backup
   backupStorage.removeAll(backupPrefix(refOf(step), backupId));
 
 /**
- * Reads a whole archive and checks every MAC, every index entry, and that its manifest is the recorded one.
- * `databaseId` is the database that the backup was taken from.
+ * Reads a whole archive and verifies it against the recorded MAC of its manifest. `databaseId` is the database that the
+ * backup was taken from.
  */
 export async function verifyStored(
   { archiveKey, backupStorage }: WorkContext,

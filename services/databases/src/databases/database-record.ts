@@ -48,7 +48,10 @@ export const databaseParent = (context: HandlerContext): WorkflowParent<Tx, 'dat
   assertThere: (caller, databaseId) => readDatabase(context, { caller, params: { databaseId } }),
 });
 
-/** The database in the form of interface.md 2.8. Drydock sells nothing, so `order_line_id` and `billing` are null. */
+/**
+ * The database in the form of docs/spec/interface.md, section 2.8. Drydock sells nothing, so `order_line_id` and
+ * `billing` are null.
+ */
 export function viewDatabase(managed: ManagedDatabase): View {
   const size = findSize(managed.size);
   return {

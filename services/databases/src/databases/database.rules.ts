@@ -3,8 +3,8 @@ import type { Refusal } from '@drydock/workflow/definition';
 import type { ManagedDatabase } from './database.types';
 
 /**
- * The behaviour that a sandbox database's label asks for (decisions.md 5), so that clients can test their own handling
- * of errors. The label of a live database asks for nothing.
+ * The behaviour that a sandbox database's label asks for, so that clients can test their own handling of errors; see
+ * docs/spec/decisions.md, section 5. The label of a live database asks for nothing.
  */
 export const sandboxBehaviour = ({ mode, label }: { mode: Mode; label: string }) => ({
   failsUpgrade: mode === 'sandbox' && label.includes('fail_upgrade'),

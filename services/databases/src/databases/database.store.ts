@@ -19,7 +19,6 @@ export async function insertDatabase(tx: Tx, database: NewDatabase): Promise<Man
   return toDatabase(await tx.managedDatabase.create({ data: { ...database, status: 'provisioning' } }));
 }
 
-/** The filter for the databases of an owner that have not been deleted. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'deleted' as const } });
 
 /** The owner's database. Null if it does not exist, was deleted, or belongs to another organisation or mode. */

@@ -49,8 +49,8 @@ async function readPlan(
 
 /**
  * Makes the target instance of an upgrade. Unless the agent already knows the upgrade, the prechecks are repeated
- * first, because the database may have changed since the plan. The trial of the schema and the rows is not repeated:
- * the copy follows at once, and if the engine refuses something the upgrade ends. Throws `precheck_failed`.
+ * first, because the database may have changed since the plan. The trial is not repeated, because the copy follows at
+ * once and shows what the engine refuses. Throws `precheck_failed`.
  */
 async function createTarget(
   client: DatabaseHostClient,
@@ -212,7 +212,6 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
   };
 }
 
-/** The provider for handlers. It only reads from the database agent. */
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     listMajors: (signal) => client.listMajors(signal),

@@ -175,11 +175,10 @@ export interface Cutover {
 
 export interface Comparison {
   /**
-   * The result of comparing the frozen old instance with the snapshot of the new instance that was taken at the switch.
-   * `undecided`: an object differs or could not be compared, and a change after the switch may be the cause. This
-   * happens if the snapshot was lost, for example because a process was killed, or if a table of MariaDB or MySQL was
-   * replaced after the switch. `undecided` is also the result once the upgrade is over and the instances cannot be
-   * compared any more.
+   * The result of comparing the frozen old instance with the new one as it was at the switch. `undecided`: an object
+   * differs or could not be compared, and a change after the switch may be the cause. This happens if the snapshot of
+   * the switch was lost, or if a table of MariaDB or MySQL was replaced since. `undecided` is also the result once the
+   * upgrade is over.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
@@ -220,10 +219,9 @@ export interface DatabaseReader {
  * and `stale_fence`. After these two, and after any other error, the call is repeated.
  *
  * An upgrade calls `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**,
- * `compare`, `finish`, and later `retireOld`. One pointer on disk decides which instance serves, and `cutover` moves
- * this pointer. Before `cutover` has moved the pointer, `abandon` undoes everything. `describe().upgrade.phase` says
- * whether the pointer has moved. After a kill at any moment either the old or the new instance serves, and the two
- * never accept writes at the same time.
+ * `compare`, `finish`, and later `retireOld`. One pointer on disk decides which instance serves. `cutover` moves the
+ * pointer, and before that `abandon` undoes everything. After a kill at any moment either the old or the new instance
+ * serves, and the two never accept writes at the same time.
  */
 export interface DatabaseProvider extends DatabaseReader {
   /** Makes an instance with a database that `spec.username` owns. Resolves with the database and its address. */
@@ -266,12 +264,11 @@ export interface DatabaseProvider extends DatabaseReader {
   ): Promise<TriedSchema>;
 
   /**
-   * Loads the backup into an instance beside the serving instance, with the same roles, and compares the row counts
-   * (MySQL and MariaDB: checksums). In Postgres it also reads a row back. A repetition begins with an empty instance.
-   * Afterwards `cutover` puts the new instance behind the address, `finish` stops the replaced instance and keeps it,
-   * and `retireOld` removes it. Until the cutover `abandon` undoes everything. Resolves with null if the restore has
-   * already switched the database. Rejects with DatabaseProviderError `content_refused` if the engine refuses an object
-   * of the backup, or with `archive_refused`, `no_space`, `moved` or `major_not_installed`.
+   * Loads the backup into a new instance beside the serving instance, with the roles of the serving instance. Compares
+   * the row counts (MySQL and MariaDB: checksums), and in Postgres reads a row back. A repetition begins with an empty
+   * instance. Resolves with null if the restore has already switched the database. Rejects with DatabaseProviderError
+   * `content_refused` if the engine refuses an object of the backup, or with `archive_refused`, `no_space`, `moved` or
+   * `major_not_installed`.
    */
   stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<VerifiedRestore | null>;
 
@@ -294,18 +291,16 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * Waits until the target has nearly every change of the old instance. Does nothing on the `offline` path. An upgrade
-   * must repeat this call right before `cutover`.
+   * On the `logical` path, waits until the target has nearly every change of the old instance. An upgrade must repeat
+   * this call right before `cutover`.
    */
   catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * Switches the database to the new instance. **The point of no return** is in this call: it moves the pointer on
-   * disk. Before the move, sessions end, new sessions wait, the old instance is closed to customers, and the target
-   * gets the last changes. In Postgres these include sequences, roles, large objects and unlogged tables, which are not
-   * replicated. After the move, the waiting sessions continue at the new instance. If the target does not catch up
-   * within seconds, the old instance is opened again and the call rejects. `catchUp` and `cutover` may then be called
-   * again. Rejects with DatabaseProviderError `moved` if the provider does not know the upgrade. Resolves at once if
-   * the pointer was moved before.
+   * Switches the database to the new instance. **The point of no return** is the move of the pointer on disk. Before
+   * the move, sessions end, new sessions wait, and the target gets the last changes. After the move, the waiting
+   * sessions continue at the new instance. If the target does not catch up within seconds, the old instance is opened
+   * again and the call rejects. `catchUp` and `cutover` may then be called again. Rejects with DatabaseProviderError
+   * `moved` if the provider does not know the upgrade. Resolves at once if the pointer was moved before.
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /**
@@ -324,9 +319,9 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   retireOld(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
-   * Undoes an upgrade or a restore before its point of no return. It removes the target and everything else that was
-   * made for it, and the old instance takes DDL again. An upgrade that the provider does not know is no error. Rejects
-   * with DatabaseProviderError `switched` if the pointer has been moved. The upgrade can then only be completed.
+   * Undoes an upgrade or a restore before its point of no return. The target is removed, and the old instance takes DDL
+   * again. An upgrade that the provider does not know is no error. Rejects with DatabaseProviderError `switched` if the
+   * pointer has been moved. The upgrade can then only be completed.
    */
   abandon(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
 }

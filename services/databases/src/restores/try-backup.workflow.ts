@@ -13,9 +13,8 @@ import { definitely } from '../providers/database-errors';
 
 /*
  * The trial load of a preflight. It loads the schema of a backup into an instance that exists only for the trial. A
- * worker carries the trial out, because no other process has the key of the archives. The trial locks the database as
- * every workflow does, so a restore that is requested meanwhile is refused with `operation_in_progress`. The trial gets
- * one attempt of one minute.
+ * worker carries the trial out, because the API has no key of the archives. The trial locks the database, so a restore
+ * that is requested meanwhile is refused with `operation_in_progress`. The trial gets one attempt of one minute.
  */
 
 const trialSeconds = 60;
@@ -71,7 +70,7 @@ interface Asking {
 }
 
 /**
- * Loads the schema of the backup on trial, or waits for a trial on the database that already runs. Resolves with null
+ * Loads the schema of the backup on trial, or waits for a trial that already runs on the database. Resolves with null
  * once the backup has a proof, otherwise with a finding that tells why it has none.
  */
 export async function tryBackup(

@@ -6,8 +6,8 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * The attempt after which the step `cutover` gives up. It is one before the last of a step's usual five attempts. After
- * the fifth, the workflow would wait for staff instead of being undone with a reason.
+ * After this attempt the step `cutover` gives up, and the workflow is undone with a reason. After the fifth attempt,
+ * the usual last one, the workflow would wait for staff instead.
  */
 const attemptsMax = 4;
 
@@ -47,9 +47,9 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Runs `prepare`, then switches. Until the pointer is moved, the old instance serves and nothing is lost. So after a
- * permanent refusal, or after attempt `attemptsMax`, the workflow is undone with the code `takenBack`. Once the pointer
- * has moved, the workflow can only be completed.
+ * Runs `prepare`, then switches. After a permanent refusal, or after attempt `attemptsMax`, the workflow is undone with
+ * the code `takenBack`, because the old instance still serves and nothing is lost. Once the pointer has moved, the
+ * workflow can only be completed.
  */
 export async function cutOver(
   context: WorkContext,

@@ -10,10 +10,9 @@ import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
- * Ends an upgrade or a restore that staff have abandoned or that Drydock has no record of. If the database was
- * switched, the upgrade or restore is completed, otherwise undone. Only the agent knows whether the database was
- * switched. Once this workflow has called the agent, the agent refuses the worker of the abandoned workflow, whose
- * fence is lower.
+ * Ends an upgrade or a restore that staff have abandoned or that Drydock has no record of. Only the agent knows whether
+ * the database was switched. If it was, the upgrade or restore is completed, otherwise undone. Once this workflow has
+ * called the agent, the agent refuses the worker of the abandoned workflow, whose fence is lower.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -22,8 +21,8 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // A killed instance needs minutes to restart, and nothing can be undone until the instance answers. Twelve attempts
-    // with the pauses between them last long enough.
+    // A killed instance may need minutes to restart, and nothing can be undone until it answers. Twelve attempts with
+    // the pauses between them last long enough.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;

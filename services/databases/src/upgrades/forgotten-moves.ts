@@ -18,9 +18,9 @@ interface Looked {
 const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
 /**
- * Ends the upgrades and restores that the agent has begun and that Drydock has no record of. It looks for them when the
- * worker starts, because Drydock's own database may just have been restored to an earlier moment. Then it looks every
- * hour, and ten seconds after a failed look.
+ * Ends the upgrades and restores that the agent has begun and that Drydock has no record of. It searches for them when
+ * the worker starts, because Drydock's own database may just have been restored to an earlier moment. It repeats the
+ * search every hour, and ten seconds after a failure.
  */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -72,9 +72,8 @@ const availableSql = `
   ORDER BY id LIMIT 500`;
 
 /**
- * Starts workflows that end the upgrades and restores that were accepted after the moment to which Drydock's own
- * database was restored. Nothing else would continue them, and customers may be unable to write. Resolves with the
- * number of started workflows.
+ * Starts a workflow for each upgrade or restore that Drydock has no record of. Nothing else would end it, and the
+ * customer may be unable to write. Resolves with the number of started workflows.
  */
 async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
   let ended = 0;

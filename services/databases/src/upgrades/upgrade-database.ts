@@ -31,8 +31,8 @@ export interface UpgradeWorld {
 }
 
 /**
- * The first reason against an upgrade, in the order of decisions.md; null if there is none. The target must be written
- * as in the catalogue: "16.0" is not "16".
+ * The first reason against an upgrade, in the order of docs/spec/decisions.md; null if there is none. The target must
+ * be written as in the catalogue: "16.0" is not "16".
  */
 export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
   const held = refusalByWorkflow(unfinished);
@@ -132,8 +132,8 @@ async function planOf(
 /** Accepts an upgrade of the database to a newer major. {@link upgradeDatabaseWorkflow} carries it out. */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
-    // The engine is known only once the row is locked. Asking with `mysql` is right for both engines: the agent is
-    // asked about versions of MySQL and MariaDB, and not about those of Postgres, whose programs every agent has.
+    // The engine is known only once the row is locked. With `mysql`, the agent is asked about versions of MySQL and
+    // MariaDB. It is not asked about versions of Postgres, whose programs every agent has.
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
     execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;

@@ -21,8 +21,8 @@ interface MysqlSession {
 export async function openMysql(adminUrl: string): Promise<MysqlSession> {
   const connection = await mysql.createConnection({ ...loginOf(adminUrl), connectTimeout: connectMs });
   connection.on('error', () => undefined);
-  // Changes of accounts are not replicated. Otherwise the lock of the customer's account on the old instance would also
-  // lock the account on the new one.
+  // Nothing that this session changes is replicated. Otherwise the lock of the customer's account on the old instance
+  // would also lock the account on the new one.
   await connection.query('set session sql_log_bin = 0');
   return {
     run: async (statement) => void (await connection.query(statement)),
@@ -43,7 +43,6 @@ export async function withMysql<T>(adminUrl: string, work: (session: MysqlSessio
   }
 }
 
-/** The login of an account, and the socket of its server. */
 export interface MysqlLogin {
   socketPath: string;
   user: string;
@@ -229,8 +228,8 @@ const pollMs = 2;
 
 /**
  * Ends every session of the customer and lets none in again. The customer cannot write once this has resolved, even
- * after a restart: the server keeps the lock of the account, and a frozen instance starts read-only. The customer has
- * no right that bypasses the lock or `read_only`. May be repeated. Throws `not_caught_up` after 10 s.
+ * after a restart: the server keeps the lock of the account, and a frozen instance starts read-only. The call may be
+ * repeated. Throws `not_caught_up` after 10 s.
  */
 export async function lockOutMysql(server: MysqlSession, username: string): Promise<void> {
   await server.run('set global event_scheduler = off');

@@ -47,8 +47,8 @@ import { type Archives, packDump, readSections, withArchives } from '../../jobs/
 import { withServer } from './own-database';
 
 /*
- * The program of the Postgres jobs. Only such a process handles the content of a customer's Postgres database. It knows
- * nothing but its input and ends with its job. If this machine has boxes, it runs in a box.
+ * The program of the Postgres jobs, which work on the content of a customer's database. It knows nothing but its input
+ * and ends with its job. If this machine has boxes, it runs in a box.
  */
 
 // The input of the program. The engine imports only its type. The URLs lead to the database `postgres`, with the

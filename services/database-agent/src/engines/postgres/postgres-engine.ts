@@ -89,9 +89,8 @@ class PostgresSnapshot implements SnapshotSession {
   }
 
   /**
-   * Opens the session of the snapshot. Its stage has a tag and an application name of its own. By the usual names, a
-   * later stage finds the roles and sessions that earlier stages left, and removes them. It must not remove the
-   * snapshot.
+   * Opens the session of the snapshot. Its stage has a tag and an application name of its own, because a later stage
+   * removes the roles and sessions that earlier stages left under the usual names.
    */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
