@@ -15,9 +15,8 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Only `npm run chaos` runs these attacks. The titles name the rows of docs/security.md, which says where an attack
- * succeeded on an older version, and which other suites test a part of the attack. To repeat an attack on an older
- * version, copy this file into the same folder of that version.
+ * Only `npm run chaos` runs these attacks. The titles name the rows of a table in docs/security.md. The page also tells
+ * how to repeat the attacks on an older version.
  */
 const run = isChaos ? test : test.skip;
 const inChaos = (title: string, work: jest.ProvidesCallback): void =>

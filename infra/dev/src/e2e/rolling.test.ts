@@ -36,7 +36,7 @@ beforeAll(async () => {
   });
   ({ token } = z.looseObject({ token: z.string() }).parse(JSON.parse(made)));
   const ofKeys = { ...database, INTERNAL_TOKEN_SECRET: secrets.token, WEBHOOK_SECRET: secrets.webhook };
-  // A process of keys ends as soon as both gateways have closed their connections to it, long before this time.
+  // A process of keys ends as soon as both gateways have closed their connections to it, long before these 300 s.
   const patient = { ...ofKeys, DRAIN_SECONDS: '300' };
   keys = [
     new Rolled('services/keys/dist/server.js', await findFreePort(), () => patient),
