@@ -169,8 +169,8 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
 }
 
 /**
- * Returns the variables that the group lacks. @throws if `container` is given and lacks a variable of the group or has
- * another value for it, because the YAML merge would give it the value of the group
+ * Returns the variables that the group lacks. @throws if `container` is given and `variables` lacks a variable of the
+ * group or has another value for it: the YAML merge would set the group's value
  */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);

@@ -46,8 +46,8 @@ export interface SecretPlace extends Place {
    */
   fingerprint(label: string): string;
   /**
-   * Returns a secret of an emulator. If `emulators-master.key` exists, `npm start` keeps this secret while the master
-   * key is rotated, as the secret of a real provider would stay.
+   * Returns a secret of an emulator. If `emulators-master.key` exists, a rotation of the master key does not change
+   * this secret in `npm start`, as it would not change the secret of a real provider.
    */
   derive(label: string): string;
   /** Returns the URL of a cluster's superuser. Returns '' for `sites-postgres` if it does not run. */

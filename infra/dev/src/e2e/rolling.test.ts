@@ -46,7 +46,7 @@ beforeAll(async () => {
     KEYS_URL: keys.map(({ url }) => url).join(','),
     KEYS_TOKEN_SECRET: secrets.token,
     DRYDOCK_RATE_LIMIT_SCALE: '1000',
-    // A client that calls within this time gets `Connection: close` with its answer. Only a client that is silent for
+    // A client that calls within these 5 s gets `Connection: close` with its answer. Only a client that is silent for
     // longer can lose a request.
     DRAIN_SECONDS: '5',
   };

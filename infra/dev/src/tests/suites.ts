@@ -22,8 +22,8 @@ interface Pragmas {
   tier: 'gate' | 'long' | 'chaos';
   processes: boolean;
   /**
-   * Tells when the suite is also run as root: by `npm test -- --as-root` (gate), or only by `npm run test:all --
-   * --as-root` (long).
+   * The command that runs the suite as root: `npm test -- --as-root` (gate), or only `npm run test:all -- --as-root`
+   * (long).
    */
   root: 'gate' | 'long' | null;
 }
