@@ -1,5 +1,5 @@
-// `npm run bench [NAME…]`: measures Drydock and comparable programs on this machine, and prints the ratio of each pair.
-// Times depend on the machine, so no test runs the benchmarks. The ratios depend much less on the machine.
+// `npm run bench [NAME…]`: measures Drydock and comparable programs on this machine, and prints their ratios. No test
+// runs the benchmarks, because times depend on the machine. The ratios depend on it much less.
 import { readCommandLine } from '@drydock/process';
 import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';

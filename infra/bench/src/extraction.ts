@@ -113,8 +113,7 @@ export const benchExtraction = (): Promise<void> =>
       for (const peer of all) await peer.prepare(folder, tree);
       const targets = await freshTargets(folder);
       const seconds = new Map<string, Seconds[]>();
-      // The first round is not counted, because V8 compiles Drydock's code in it. A worker also compiles the code only
-      // once.
+      // The first round is not counted: V8 compiles Drydock's code in it, and a worker does that only once.
       for (let round = 0; round <= rounds; round += 1) {
         for (const peer of all) {
           const taken = await restoreOnce(peer, { folder, tree }, targets);

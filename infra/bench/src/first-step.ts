@@ -110,7 +110,7 @@ export const benchFirstStep = (): Promise<void> =>
       `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`,
     );
     // The servers are not stopped here but end with this process. BullMQ's backend for Postgres keeps a connection for
-    // a moment after its close, and a stop would break that connection.
+    // a moment after `close`, and a stop would break it.
   });
 
 async function createDatabase(adminUrl: string, name: string): Promise<string> {

@@ -114,10 +114,7 @@ export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUp
     child.cpuTime,
   );
 
-/**
- * Returns the median of each figure. Other work on the machine lowers the requests per second, but hardly changes the
- * processor time of a request.
- */
+/** Returns the median of each figure. */
 function middle(results: readonly LoadResult[]): LoadResult {
   const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));
   return {

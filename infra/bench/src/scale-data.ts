@@ -22,10 +22,9 @@ const idAt = (at: string, seed: string): string =>
 const series = (name: string, length: number): string => `generate_series(1, ${length}) AS ${name}`;
 
 /**
- * The statements that fill the database of hosting. Each site has backups of the last ten days, and a backup is kept
- * for eight days. So about a fifth of the backups has expired, and most of these are removed. The backups of one hour
- * are due to expire, and those of another hour are due to be removed. The backups of half a day have expired but are
- * still locked. One site in 36 is due for a backup now.
+ * The statements that fill the database of hosting. Each site has a backup from each of the last ten days, which
+ * expires after eight days. The backups of one hour are due to expire, and those of another hour are due to be removed.
+ * The backups of half a day have expired but are still locked. One site in 36 is due for a backup now.
  */
 const hostingScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   [

@@ -7,7 +7,7 @@ interface Statement {
   /** The milliseconds of each call, from the call of pg to its result. */
   ms: number[];
   rows: number;
-  /** The indexes with which the statement finds its rows, and the tables that it reads whole, at the first call. */
+  /** The plan of the first call: the indexes that it uses, and the tables that it reads whole. */
   plan: string;
 }
 

@@ -26,8 +26,8 @@ const stackRounds = 30;
 const stackWarmUpSeconds = 60;
 
 /**
- * Compares a whole Drydock that sends telemetry with one that sends none, and does the same with a gateway alone for
- * each kind of collector. The processes are started anew for each pair, because V8 compiles no two processes alike.
+ * Compares a whole Drydock that sends telemetry with one that sends none. Then compares two gateways in the same way,
+ * for each kind of collector. Both processes of a pair are started anew, because V8 compiles no two processes alike.
  */
 export async function benchTelemetry(): Promise<void> {
   const arena = await startArena();

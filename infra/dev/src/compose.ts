@@ -28,8 +28,9 @@ export const volumesRoot = '/var/lib/drydock';
 const imageUser = '1000:1000';
 
 /**
- * The place whose secrets are placeholders: labels in angle brackets. A text with placeholders is a template. The
- * script infra/docker/derive-secrets.mjs replaces each placeholder by the secret that it derives from the label.
+ * The values for docker-compose.yml. Each secret is a placeholder: a label in angle brackets. A text with placeholders
+ * is called a template. The script infra/docker/derive-secrets.mjs replaces each placeholder by the secret that it
+ * derives from the label.
  */
 const place: SecretPlace = {
   isEmbedded: false,
@@ -168,8 +169,8 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
 }
 
 /**
- * Returns the variables that the group lacks. @throws if `container` is given and lacks a variable of the group or has
- * another value for it, because the YAML merge would give it the value of the group
+ * Returns the variables that the group lacks. @throws if `container` is given and `variables` lacks a variable of the
+ * group or has another value for it: the YAML merge would set the group's value
  */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
@@ -224,10 +225,10 @@ function storeOf(plan: ProcessPlan) {
     // The limit in bytes for the private memory of one session. A statement that builds a value of a gigabyte then
     // fails early instead of keeping two cores busy.
     ulimits: { data: 536_870_912 },
-    // The server listens only on the loopback address of its container, for the health check, because customers'
-    // applications could reach any other address. The site agent connects through the socket. A backup locks all tables
-    // of a site at once, so the settings allow 80,000 locks: 800 for each of 100 connections. Failed statements are not
-    // logged, because an ALTER ROLE contains a password.
+    // The server listens only on the loopback address, for the health check, because customers' applications could
+    // reach any other address. The site agent connects through the socket. A backup locks all tables of a site at once,
+    // so 80,000 locks are allowed: 800 for each of 100 connections. Failed statements are not logged, because an ALTER
+    // ROLE contains a password.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
   return {

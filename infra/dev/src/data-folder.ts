@@ -78,9 +78,8 @@ type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive
 
 /**
  * Opens the master key in the data folder. The first start creates the key with mode 0600. While the key is rotated,
- * `master.key` has two keys, separated by a comma. The secrets of emulators must survive a rotation, as those of real
- * providers do. So they are derived from `emulators-master.key`, which has the key from before the rotation, if that
- * file exists.
+ * `master.key` has two keys, separated by a comma. If `emulators-master.key` exists, the secrets of emulators are
+ * derived from it instead, so that they survive a rotation as those of real providers do.
  */
 export function openMasterKey(dataDir: string): Secrets {
   const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];

@@ -19,7 +19,9 @@ const isInChart = (plan: ProcessPlan): boolean => plan.isEmbeddedOnly !== true &
 const inChart = topology.filter(isInChart);
 const outside = topology.filter((plan) => plan.isEmbeddedOnly !== true && isOutside(plan));
 
-/** The place whose texts are Helm templates. A process in the chart has a Kubernetes Service of the same name. */
+/**
+ * The values for the chart, which are Helm templates. A process in the chart has a Kubernetes Service of the same name.
+ */
 const place: Place = {
   isEmbedded: false,
   addressOf: (name) => (outside.some((plan) => plan.name === name) ? `<${name}>` : `${name}:${programPort}`),

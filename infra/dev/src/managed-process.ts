@@ -92,9 +92,9 @@ export interface NodeProgram {
 const stopTimeoutMs = 28_000;
 
 /**
- * Returns a Node program of Drydock for the supervisor. It runs with the telemetry preload. Its environment is the one
- * that `describe` returns, with its name and address added, and nothing of this process's environment. Its output goes
- * to `<logsDir>/<name>.log`. `describe` is called again at each start, because secrets may have been rotated.
+ * Returns a Node program of Drydock for the supervisor, with the telemetry preload. Its environment is the one that
+ * `describe` returns, with its name and address added. Its output goes to `<logsDir>/<name>.log`. `describe` is called
+ * again at each start, because secrets may have been rotated.
  */
 export function managedNode(describe: () => NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
   const { name, port, flags, entry: program } = describe();

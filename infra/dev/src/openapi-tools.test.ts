@@ -13,7 +13,10 @@ import { inRepo } from './dev-config';
 
 const run = promisify(execFile);
 const tools = process.env['DRYDOCK_OPENAPI_TOOLS'] ?? '/var/cache/drydock-openapi-tools';
-/** The linters are 240 packages. So the tests are skipped unless `.ci/fetch-openapi-tools` has fetched them. */
+/**
+ * The linters are no dependencies of this repository. The tests are skipped unless `.ci/fetch-openapi-tools` has
+ * fetched them.
+ */
 const itWith = fs.existsSync(path.join(tools, 'complete')) ? test : test.skip;
 const bin = (name: string): string => path.join(tools, 'node_modules/.bin', name);
 

@@ -46,8 +46,8 @@ export interface SecretPlace extends Place {
    */
   fingerprint(label: string): string;
   /**
-   * Returns a secret of an emulator. The secrets of a real provider do not change with Drydock's master key. So `npm
-   * start` can keep these secrets during a rotation, by `emulators-master.key`.
+   * Returns a secret of an emulator. If `emulators-master.key` exists, a rotation of the master key does not change
+   * this secret in `npm start`, as it would not change the secret of a real provider.
    */
   derive(label: string): string;
   /** Returns the URL of a cluster's superuser. Returns '' for `sites-postgres` if it does not run. */

@@ -1,8 +1,7 @@
-// The program of `npm test` (the checks and the suites of the tier `gate`), `npm run test:all` (also the tier `long`),
-// `npm run chaos` (the suites of all tiers, for hours) and `npm run check` (only the checks). `npm test -- PATTERN`
-// runs the suites that match, of the tiers `gate` and `long`. `npm test -- --as-root` is for root and runs the suites
-// marked `@root`; `npm run test:all -- --as-root` also runs those marked `@root long`. The last line is `N passed, N
-// failed`. A check counts as one test.
+// The program of `npm test` (the checks and the suites of tier `gate`), `npm run test:all` (also tier `long`), `npm run
+// chaos` (all tiers, for hours) and `npm run check` (only the checks). With a PATTERN it runs the matching suites of
+// the tiers `gate` and `long`. With `--as-root` it runs the suites marked `@root`, and in `test:all` also those marked
+// `@root long`. The last line is `N passed, N failed`. A check counts as one test.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -23,7 +22,7 @@ import {
   scratchFile,
 } from './tests/suites';
 
-/** The most failed suites that are run a second time. If more suites fail, none is run again. */
+/** If more suites than this fail, none is run a second time. */
 const flakySuitesMax = 2;
 
 interface Counts {
@@ -119,7 +118,7 @@ function suitesToRun(
 
 /**
  * Runs each failed suite that has `@processes` a second time, alone. A suite that then passes is reported as flaky and
- * does not fail the run. If more than `flakySuitesMax` suites failed, none is run again.
+ * does not fail the run.
  */
 async function giveSecondChances(
   ran: Suite[],

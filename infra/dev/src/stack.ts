@@ -288,8 +288,8 @@ function writeTargets(file: string, first: number, programs: readonly ProcessPla
 }
 
 /**
- * How long a process may take until it is ready, in milliseconds. The limit is for slow machines: if everything starts
- * at once on two cores, a process is ready after 2 to 3 s.
+ * How long a process may take until it is ready, in milliseconds. On two cores it takes 2 to 3 s when everything starts
+ * at once. The limit is for much slower machines.
  */
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;

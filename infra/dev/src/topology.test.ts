@@ -28,8 +28,8 @@ function secretsOf(program: string): Set<string> {
 }
 
 /**
- * Returns the secrets of an API that no provider and no agent has. `readersOf` has the API's secrets for providers and
- * agents, with which it can only read.
+ * Returns the secrets of an API, except those for providers and agents. `readersOf` has the excepted secrets, with
+ * which the API can only read.
  */
 const ownSecrets = (service: string): string[] => [
   `<postgres:${service}>`,

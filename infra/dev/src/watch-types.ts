@@ -26,8 +26,8 @@ const stopTimeoutMs = 5_000;
 /** Tells whether a change of the file starts a compilation. An editor's own files, such as `.port.ts.swp`, do not. */
 const isSource = (file: string): boolean => file.endsWith('.ts');
 /**
- * Returns when the file was written, or infinity for a deleted file. A file that was written before the end of the last
- * compilation makes the next one use `--force`. A deletion does not need that, because `tsc -b` notices it.
+ * Returns when the file was written, or infinity for a deleted file. A deletion needs no `--force`, because `tsc -b`
+ * notices it.
  */
 const writtenAtMs = (file: string): number =>
   fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;

@@ -7,7 +7,7 @@ const workflowsSchema = z.object({
   ),
 });
 
-/** The most failed objects of earlier starts, each of which has used up an idempotency key. */
+/** How many failed objects of earlier starts are tolerated. Each has used up an idempotency key. */
 const failuresMax = 50;
 
 /**

@@ -31,7 +31,9 @@ const content = `
     WHERE NOT EXISTS (SELECT FROM visits);
 `;
 
-/** Creates a database, or finds the database of an earlier call with the same `key`. Both calls return the password. */
+/**
+ * Creates a database, or finds the database of an earlier call with the same `key`. The API returns the password again.
+ */
 async function makeDatabase(api: Api, label: string, key: string): Promise<DemoDatabase> {
   const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };
   const { id, password } = await makeAnew(

@@ -63,7 +63,8 @@ test('a site that fails is told with its problem, ends nothing, and the next sta
   expect(told.join('\n')).toContain('could not be created: SQL: no answer');
   becomes = 'active';
   const { unfinished } = await seed();
-  // `describeSite` of this test throws for a site that serves. Its message has the new key, so a new site was created.
+  // In this test `describeSite` throws an error with the id of the site, which is its idempotency key. The key is new,
+  // so a new site was created.
   expect(unfinished).toEqual([
     expect.objectContaining({ problem: expect.stringMatching(/^demo-site-.*-again-2 serves$/) }),
   ]);

@@ -50,7 +50,7 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
     await atRest('The first snapshot of Lighthouse Tea');
     await admin.call('POST', `${place}/points`);
   }
-  // The earlier start may have ended before it changed the content.
+  // Runs even if the points exist: an earlier start may have ended before it changed the content.
   await admin.call('PUT', `${place}/content`, vendorContentNow);
   return id;
 }

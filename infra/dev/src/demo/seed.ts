@@ -33,8 +33,8 @@ export interface SeedContext {
   hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
   /**
-   * Creates a root organisation and its first key with a command of keys. If the organisation exists, mints another
-   * first key. Only this call shows the token of the key.
+   * Creates a root organisation with a key, by a command of the keys service. If the organisation exists, mints another
+   * key for it. Only this call shows the token of the key.
    */
   bootstrap(name: string): Promise<Bootstrapped>;
 }

@@ -93,7 +93,7 @@ function develop(service: string) {
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
     /**
-     * Expects that the files of the listings are formatted. Files with a listing among their imports do not count,
+     * Expects that the files of the listings are formatted. A file whose imports a listing extends does not count,
      * because a reader's editor sorts the imports.
      */
     expectFormat: (...listings: (Listing | undefined)[]) => {

@@ -15,9 +15,8 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Only `npm run chaos` runs these attacks. The titles name the rows of docs/security.md, which says where an attack
- * succeeded on an older version, and which other suites test a part of the attack. To repeat an attack on an older
- * version, copy this file into the same folder of that version.
+ * Only `npm run chaos` runs these attacks. The titles name the rows of a table in docs/security.md. The page also tells
+ * how to repeat the attacks on an older version.
  */
 const run = isChaos ? test : test.skip;
 const inChaos = (title: string, work: jest.ProvidesCallback): void =>
@@ -416,7 +415,7 @@ inChaos(
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
     // The requests come one after the other, so that some come while the site agent parses the templates. A parser of
-    // quadratic time needs twelve seconds for each template, so the requests have a time limit.
+    // quadratic time needs 36 s for the three templates, which is more than the time limit of a request.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');

@@ -132,8 +132,8 @@ describe('for those who call it', () => {
     const resource = `/v1/sites/${stack.demo.sites[1]?.id}`;
     let changes = 0;
     /**
-     * Repeats the change until it is answered. Only the change counts and not its attempts: an attempt whose answer was
-     * lost may have caused an event as well.
+     * Repeats the change until it succeeds. `changes` counts it once, although an attempt whose answer was lost may
+     * have caused an event as well.
      */
     const change = async (): Promise<void> => {
       changes += 1;

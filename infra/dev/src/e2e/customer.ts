@@ -61,7 +61,7 @@ export class Customer {
     return answer;
   }
 
-  /** Calls, and repeats the call while it gets no answer or a 503, as it does while a process is restarted. */
+  /** Calls, and repeats the call while there is no answer or a 503, for example during the restart of a process. */
   async insist(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return until(
       async () => {

@@ -63,7 +63,8 @@ export const readMoment = (url: string): Promise<Moment> =>
 /** Replaces the content by that of an earlier moment. The service must be frozen, and its sessions are ended. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
-    // The login may end the service's sessions. The role that a session of this login has by default may not.
+    // A session of this login works as another role by default, which may not end the service's sessions. The login
+    // itself may.
     await client.query('SET LOCAL ROLE NONE');
     const others =
       'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';

@@ -76,7 +76,7 @@ export class Examples {
     return [...this.operations.keys()].sort();
   }
 
-  /** Sends all examples, those of different domains at the same time. Throws all failures together. */
+  /** Sends all examples, those of different resources at the same time. Throws all failures together. */
   async sendAll(): Promise<void> {
     const domains = [
       this.keys(),

@@ -1,8 +1,8 @@
 // Plays the clients of one organisation, in a process of its own so that no other work slows them down. Each client
-// keeps one connection. A client pauses after each answer, and longer if Retry-After says so. The test controls this
-// process by messages. The first message is a `LoadSetup` and starts the clients. This process sends `connected` when
-// each client has had an answer or an error. The message `measure` empties `admittedMs` and `shed`. At the message
-// `end` this process waits for each client's last answer, and then sends the `LoadTally`.
+// keeps one connection. It pauses after each answer, and longer if Retry-After says so. The test sends messages:
+// - a `LoadSetup` starts the clients. When each has had an answer or an error, this process sends `connected`.
+// - `measure` empties `admittedMs` and `shed`.
+// - `end` waits for the last answer of each client. Then this process sends the `LoadTally`.
 import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import net from 'node:net';
@@ -17,7 +17,7 @@ const setupSchema = z.object({
   clients: z.int(),
   /**
    * The calls that each client makes in turn. A call with a body is a write. A call that is refused with Retry-After is
-   * repeated, a write with the same Idempotency-Key.
+   * repeated. A repeated write has the same Idempotency-Key.
    */
   calls: z.array(z.object({ path: z.string(), body: z.record(z.string(), z.unknown()).optional() })).min(1),
   pauseMs: z.int(),

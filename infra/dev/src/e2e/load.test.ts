@@ -1,7 +1,7 @@
 /**
  * Ten thousand clients call the API and pause after each answer. Each client keeps one connection. Nineteen of twenty
- * belong to one organisation. `npm run chaos:load` runs the suite alone. The times of calls are printed with the load
- * of the machine. They are not checked, because they depend on the machine.
+ * belong to one organisation. `npm run chaos:load` runs the suite alone. The times of calls under load are printed but
+ * not checked, because they depend on the machine.
  *
  * @tier chaos
  * @processes
@@ -198,7 +198,7 @@ describe('ten thousand connections while every process restarts in turn', () => 
     const urls: Record<string, string> = {};
     apis = [];
     for (const name of services) {
-      // A process ends as soon as both gateways have closed their connections to it, long before this time.
+      // A process ends as soon as both gateways have closed their connections to it, long before these 300 s.
       const two = await twoOf(name, { DRAIN_SECONDS: '300' });
       urls[`${name.toUpperCase()}_URL`] = two.map(({ url }) => url).join(',');
       apis.push(...two);

@@ -32,7 +32,10 @@ const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 /** The services that run workflows. */
 const working = ['hosting', 'compute', 'databases'] as const;
 const moments = isChaos ? 50 : 1;
-/** The longest time from the start of the operations to a moment. The longest operation takes slightly less. */
+/**
+ * The longest time in milliseconds from the start of the operations until a database is read. The longest operation
+ * takes slightly less.
+ */
 const spanMs = 15_000;
 
 describe('Drydock, put back to a backup of its own databases while its hosts have gone on', () => {
@@ -76,8 +79,8 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
   };
 
   /**
-   * Starts an operation of each kind that changes something at an agent or provider. Returns how many were accepted. A
-   * refusal is correct while unfinished work locks the resource in the database that was put back.
+   * Starts an operation of each kind that changes something at an agent or provider. Returns how many were accepted.
+   * Some may be refused, because other work locks their resource.
    */
   async function beginAll(): Promise<number> {
     const { copies } = siteOffsiteSchema.parse(

@@ -1,6 +1,6 @@
 // Runs the blocks of the README and the guides, and the examples of the client's README, while `npm start` runs. Blocks
 // marked `needs:` or `beside:` are left out. Prints each place at which a reader would fail. `.ci/first-restore` runs
-// this program. `first-hour.test.ts` runs the blocks of all pages twice, but for those marked `needs:`.
+// this program.
 
 import fs from 'node:fs';
 import os from 'node:os';

@@ -36,7 +36,7 @@ beforeAll(async () => {
   });
   ({ token } = z.looseObject({ token: z.string() }).parse(JSON.parse(made)));
   const ofKeys = { ...database, INTERNAL_TOKEN_SECRET: secrets.token, WEBHOOK_SECRET: secrets.webhook };
-  // A process of keys ends as soon as both gateways have closed their connections to it, long before this time.
+  // A process of keys ends as soon as both gateways have closed their connections to it, long before these 300 s.
   const patient = { ...ofKeys, DRAIN_SECONDS: '300' };
   keys = [
     new Rolled('services/keys/dist/server.js', await findFreePort(), () => patient),
@@ -46,7 +46,7 @@ beforeAll(async () => {
     KEYS_URL: keys.map(({ url }) => url).join(','),
     KEYS_TOKEN_SECRET: secrets.token,
     DRYDOCK_RATE_LIMIT_SCALE: '1000',
-    // A client that calls within this time gets `Connection: close` with its answer. Only a client that is silent for
+    // A client that calls within these 5 s gets `Connection: close` with its answer. Only a client that is silent for
     // longer can lose a request.
     DRAIN_SECONDS: '5',
   };

@@ -28,9 +28,8 @@ const pages = inRepo('docs/runbooks');
 const isCommand =
   /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
 /**
- * Matches the commands that this suite does not run. Those of kubectl and docker need a cluster or a Docker engine, and
- * the page has a command for a local stack beside each. `npm start` is not run, because the suite has a stack already.
- * A request that begins with `POST …` is abbreviated.
+ * Matches the commands that this suite does not run. kubectl and docker need a cluster or a Docker engine. `npm start`
+ * would start a second stack. A request `POST …` is abbreviated, so it cannot be sent.
  */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 

@@ -1,6 +1,6 @@
 /**
- * Uses operations of all services of a whole stack that handle secrets. Then looks for these secrets in everything that
- * the stack has written. In `npm run test:all` whole-stack.test.ts runs this suite.
+ * Uses operations of a whole stack that handle secrets. Then looks for these secrets in everything that the stack has
+ * written. In `npm run test:all` whole-stack.test.ts runs this suite.
  *
  * @tier chaos
  * @processes

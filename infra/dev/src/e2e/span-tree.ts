@@ -19,9 +19,10 @@ const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
   (depth < 3 || !name.startsWith('GET'));
 
 /**
- * Returns the trace as lines of `process: name`, indented by depth. What varies between runs is left out: SQL
- * statements, reads within other work, wake-ups that found nothing to do, and the spans of the process `deadPid`, which
- * may have died before it sent them. A call between two processes of Drydock is one line, that of the called process.
+ * Returns the trace as lines of `process: name`, indented by depth. A call between two processes of Drydock is one
+ * line, that of the called process. What varies between runs is left out: SQL statements, reads within other work, and
+ * wake-ups that found nothing to do. The spans of the process `deadPid` are left out too, because it may have died
+ * before it sent them.
  */
 export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   const lines = inShownDepth(alive(inTreeOrder(spans), deadPid));

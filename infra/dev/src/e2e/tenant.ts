@@ -23,7 +23,7 @@ export interface TenantDatabase {
   url: string;
   /** Waits until the database is available, and opens a session of the owner. */
   connect(): Promise<pg.Client>;
-  /** Runs one or several statements in one message, as `psql -c` does, in a session of its own. */
+  /** Runs one or several statements, in one message and in a session of its own. */
   query(text: string): Promise<Record<string, unknown>[]>;
 }
 
@@ -189,7 +189,7 @@ export class Tenant {
   }
 }
 
-/** Runs one or several statements in one message, as `psql -c` does, in a session of its own. */
+/** Runs one or several statements, in one message and in a session of its own. */
 export async function sql(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);

@@ -17,8 +17,8 @@ export interface Size {
 }
 
 /**
- * The size of a realistic site for the chaos run, and a smaller size for other runs. Both have so many rows that the
- * database takes several frames of an archive.
+ * The size of a realistic site for the chaos run, and a smaller size for other runs. An archive compresses 1 MB at a
+ * time, and the database of both sizes is larger.
  */
 export const sizes = {
   full: { files: 20_000, bytes: 200e6, rows: 100_000 },
@@ -60,7 +60,6 @@ export async function fillSite(place: Place, { files, bytes, rows }: Size): Prom
   );
 }
 
-/** Changes a file, deletes rows, and adds a file and a table. */
 export async function disturbSite(place: Place): Promise<void> {
   fs.writeFileSync(path.join(place.files_dir, 'd0', 'f0.txt'), 'changed');
   fs.writeFileSync(path.join(place.files_dir, 'd0', 'made-later.txt'), 'later');

@@ -11,8 +11,9 @@ export function copyTree(root: string): string {
   process.on('exit', () => fs.rmSync(copy, { recursive: true, force: true }));
   // Tests run programs under another account, which must be able to read this folder.
   fs.chmodSync(copy, 0o755);
-  // The times of files are kept, because the compiler would build newer sources again. The node_modules of a package
-  // have only relative links into the root's node_modules, so these links stay valid in the copy.
+  // The times of files are kept, because the compiler builds sources again that are newer than their output. The
+  // node_modules of a package have only relative links into the root's node_modules, so these links stay valid in the
+  // copy.
   const filter = (source: string): boolean => path.dirname(source) !== root || !leftOut.has(path.basename(source));
   fs.cpSync(root, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter });
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'));

@@ -21,7 +21,10 @@ export type Scope = 'quick' | 'all' | 'chaos';
 interface Pragmas {
   tier: 'gate' | 'long' | 'chaos';
   processes: boolean;
-  /** The smallest run that also runs the suite as root: `.ci/run` (gate) or `npm run test:all -- --as-root` (long). */
+  /**
+   * The command that runs the suite as root: `npm test -- --as-root` (gate), or only `npm run test:all -- --as-root`
+   * (long).
+   */
   root: 'gate' | 'long' | null;
 }
 const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as {

@@ -155,7 +155,7 @@ export function isLifted(old: KeyLimits, { expiresAt, allowedIps }: KeyChange): 
 export interface ChangeWorld {
   old: KeyRights & KeyLimits;
   isCaller: boolean;
-  /** The rights of the calling key at this moment, and its limits. */
+  /** The rights of the calling key at this moment. */
   held: readonly string[];
   callerLimits: KeyLimits;
 }

@@ -190,7 +190,7 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
 }
 
 /**
- * Reads a key and its rights in one round trip. For an unknown prefix, the query reads the permissions of any
+ * Reads a key and its rights in one round trip. For an unknown prefix, the query reads the permissions of an arbitrary
  * organisation, so that the answer takes as long as for a known prefix.
  */
 export const verifySql = `
@@ -215,8 +215,8 @@ export interface KeyUse {
 
 /**
  * Records the last use of keys and their new hashes. Skips a use without a new hash if a use less than a minute earlier
- * is on record. Skips a locked key rather than wait for it. One statement writes the use and the hash. So a key whose
- * last use on record is later than a change of the pepper has a new hash.
+ * is on record. Skips a locked key rather than wait for it. The use and the hash are written together, so the last use
+ * tells whether a key has a hash with the current pepper.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];

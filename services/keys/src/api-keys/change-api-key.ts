@@ -16,7 +16,7 @@ import { holdCreator } from './mint-key';
 export const updateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, { params, caller, body, now, assertMatch }) => {
-      // The order of the two locks is the same as in a rotation, so that the two calls cannot deadlock.
+      // The locks are taken in the same order as in a rotation, so that a change and a rotation cannot deadlock.
       const old = await lockApiKey(tx, caller, params.keyId);
       const { held, ...callerLimits } = await holdCreator(tx, caller);
       if (old === null) throw problem('api_key_not_found');

@@ -91,7 +91,7 @@ test.each([
   ['a sandbox that is no boolean', { sandbox: 'true' }, '422 invalid_request'],
   ['an organisation that is no id', { org_id: 'acme' }, '422 invalid_request'],
   ['an unknown organisation', { org_id: uuidv7() }, '403 org_out_of_scope'],
-  // The scopes' syntax is checked before the organisation, and the organisation before the caller's rights in it.
+  // Unknown scopes are refused first, then an unknown organisation, then scopes that the caller lacks.
   ['an unknown scope in an unknown organisation', { org_id: uuidv7(), scopes: ['sites.fly'] }, '422 unknown_scope'],
 ])('%s is refused, and no key is made', async (_what, body, refusal) => {
   const [before] = await api.rows<{ count: string }>('SELECT count(*) FROM api_keys');

@@ -76,8 +76,8 @@ export interface AuditScope {
 }
 
 /**
- * Lists entries, newest first, beginning after the entry `after`. Reads at most one page of entries from each
- * organisation, however long the organisation's log is.
+ * Lists entries, newest first, beginning after the entry `after`. Takes at most one page of entries from each
+ * organisation.
  */
 export function listAudit(
   tx: Reader,
@@ -110,7 +110,7 @@ export function listAudit(
 
 /**
  * The largest difference between an entry's time and the time in its id, in milliseconds. The two times may come from
- * the clocks of different machines. A query by time reads only the ids of the requested time and of this distance
- * before and after, because the log is indexed by id and grows for ever.
+ * the clocks of different machines. The log is indexed by id, so a query by time reads only the ids of the requested
+ * time, widened by this difference.
  */
 const clockSlackMs = 3_600_000;

@@ -32,8 +32,7 @@ const revocationWaitMs = 1_100;
 export const waitForGateways = (): Promise<void> => wait(revocationWaitMs);
 
 /**
- * Resolves once no gateway trusts a verification that is older than this call. An endpoint that may take rights away
- * from a key awaits this function after its commit and before its answer. So no request after the answer is allowed by
- * the old rights.
+ * An endpoint that may take rights away from a key awaits this function after its commit and before its answer. So no
+ * request after the answer is allowed by the old rights.
  */
 export const seenEverywhere = ({ gatewaysHave }: Pick<HandlerContext, 'gatewaysHave'>): Promise<void> => gatewaysHave();
