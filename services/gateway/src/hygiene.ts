@@ -9,7 +9,7 @@ export const headersMax = 100;
 
 /**
  * Headers that may not be repeated, because one program could use the first copy and another program the last. A second
- * Authorization is refused later with 401, and a second Idempotency-Key with 422.
+ * Authorization is refused later with 401, and a second Idempotency-Key with 422 where the endpoint accepts one.
  */
 const neverRepeated = new Set([
   'host',

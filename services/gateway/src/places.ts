@@ -128,7 +128,7 @@ const callerShares = [shareOfKey, shareOfOrganisation] as const;
 /** The holders that a call is counted for, the narrowest first. */
 export const holdersOf = ({ keyId, orgId }: Caller): readonly string[] => [keyId, orgId];
 
-/** Shares of bodies that are being received at the same time. */
+/** Limits the bodies that are received at the same time, in all and for each caller. */
 export const createCallerShares = (max: number) => createShares(max, callerShares);
 
 interface PlaceLimits extends NewCallLimits {

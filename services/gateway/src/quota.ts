@@ -14,7 +14,7 @@ export interface Quota {
   name: QuotaName;
   requestsMax: number;
   windowSeconds: number;
-  /** The holder of the window that a call counts in. */
+  /** Returns the key or the organisation in whose window the call counts. */
   holderOf(caller: Caller): string;
 }
 

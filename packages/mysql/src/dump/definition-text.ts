@@ -123,7 +123,7 @@ const definedBy = `DEFINER=(?<definer>${quotedName})(?:@${quotedName})?`;
 
 /**
  * Matches the beginning of a program up to the opening quote of its name. The end of the name cannot be found, because
- * a gbk, sjis or big5 character may contain the byte of a quote.
+ * a gbk, sjis or big5 character may contain the byte of a backtick.
  */
 const programHead = (what: string): RegExp => new RegExp(`^CREATE ${definedBy} ${what} [\`"]`);
 
