@@ -3,7 +3,7 @@ import type { Flavour } from '../src/engines/list-engines';
 import { quoteName } from '../src/session/session';
 
 /**
- * The character sets of clients, each with the name by which TextDecoder knows it. In the last three, a quote or a
+ * The character sets of clients, each with the name by which TextDecoder knows it. In the last three, a backtick or a
  * backslash may be the second byte of a letter.
  */
 const decoders = {

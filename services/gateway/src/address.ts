@@ -22,7 +22,7 @@ function networkOf(address: string): string {
   return `${groups.slice(0, 4).join(':')}::/64`;
 }
 
-/** Removes the prefix with which a socket for both families writes an IPv4 address as an IPv6 address. */
+/** Removes the prefix `::ffff:`, with which a socket for IPv4 and IPv6 reports an IPv4 address. */
 const unmapped = (address: string): string =>
   address.toLowerCase().startsWith(mappedIPv4) && address.includes('.') ? address.slice(mappedIPv4.length) : address;
 

@@ -20,8 +20,8 @@ export interface AppKit {
   handle: Handle;
   checks: { needed: ReadyChecks; informative: ReadyChecks };
   /**
-   * Limits the documents that are being sent, in all and to one address. So a client that requests many documents and
-   * reads none delays only clients of its own address.
+   * Limits the documents that are being sent, in all and to one address. A client that requests many documents and
+   * reads none uses up only the share of its own address.
    */
   pages: Shares;
   /** The trusted proxies in front of the gateway; see {@link clientAddress}. */
@@ -110,7 +110,7 @@ function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage):
 
 const pageMethods = 'GET, HEAD, OPTIONS';
 
-/** Mounts a page. A page needs no key, counts against no quota and takes no place from a call. */
+/** Mounts a page. A page needs no key, and counts neither against a quota nor as a call in progress. */
 function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
   app.all(path, async (request, response) => {
     const exchange = openExchange(request, response, kit.quotas);

@@ -12,8 +12,8 @@ import type { VerificationCache } from './verification-cache';
 
 interface FailureThrottleOptions {
   /**
-   * The number of refused tokens of one address after which unknown tokens of that address are not looked up until the
-   * window ends.
+   * After this many refused tokens in a window, unknown tokens of the same address are not looked up until the window
+   * ends.
    */
   failuresMax: number;
   windowMs: number;

@@ -25,10 +25,10 @@ import { createVerificationCache } from './verification-cache';
 export interface GatewayLimits extends NewCallLimits {
   /**
    * The most calls that are answered at the same time. Measured with 10,000 connections: without a limit there were
-   * 2,291 errors and a p99 of 21 s; with 200 places there was no error, and the p99 was 2 s.
+   * 2,291 errors and a p99 of 21 s; with a limit of 200 there was no error, and the p99 was 2 s.
    */
   inFlightMax: number;
-  /** The most calls that wait because their caller's share is used up. */
+  /** The most calls that wait until their caller may begin a further call. */
   waitingMax: number;
   waitMs: number;
   /** The most bodies that are received at the same time. A body has at most 100 KiB. */
@@ -80,7 +80,7 @@ export interface Gateway {
    * running requests and closes everything.
    */
   close(): Promise<void>;
-  /** The number of calls that take a place now. Event streams and pages take none. */
+  /** The number of calls in progress. Event streams and pages do not count. */
   readonly inFlight: number;
 }
 

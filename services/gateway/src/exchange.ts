@@ -69,7 +69,7 @@ const readableFromAnyOrigin = [
 /**
  * The head of an answer in Node's fastest form: alternating names and values. The connection is closed if `isClosing`.
  * It is also closed if the body did not arrive completely, because the rest of the body must not be read as the next
- * request. Input that never became a request gets the head of `refuseUnparsed` instead.
+ * request.
  */
 export function headOf(exchange: Exchange, isClosing: boolean, own: readonly string[]): string[] {
   const head = ['X-Request-Id', exchange.requestId, ...exchange.quota, ...exchange.headers, ...own];

@@ -9,9 +9,8 @@ import { type RouteMatch, upstreamPath } from './route-table';
 import { type Replica, UnansweredError, type Upstream, unavailable } from './upstream';
 
 /**
- * The longest query that is forwarded, several times as long as the longest cursor. The limit is needed because the
- * path with its query is part of the signed token, whose size is limited. In the token each quotation mark takes two
- * characters.
+ * The longest query that is forwarded. It is several times as long as the longest cursor. The path with its query is
+ * part of the signed token, whose size is limited.
  */
 const searchLengthMax = 2_048;
 /** The longest If-Match or If-None-Match that is forwarded. A few dozen entity tags of the API fit into it. */
@@ -66,8 +65,8 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
 }
 
 /**
- * The detail of the problem for a write that was sent and got no answer, because the write may have taken effect.
- * Undefined for every other error.
+ * The detail of the problem for a write that was sent and got no answer: the write may have taken effect. Undefined for
+ * every other error.
  */
 const explainLostWrite =
   (hasKey: boolean) =>
@@ -151,8 +150,8 @@ function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
 }
 
 /**
- * Reads If-Match. A header that is too long is refused, because without it the service would change the record whatever
- * its version is.
+ * Reads If-Match. A header that is too long is refused: if it were left out, the service would change the record
+ * whatever its version is.
  */
 function readIfMatch(header: string | undefined): string | undefined {
   if (header === undefined || header.length <= entityTagsLengthMax) return header;
@@ -193,17 +192,16 @@ export interface Relay {
   closing: AbortSignal;
   drained: AbortSignal;
   /**
-   * Whether the answer is an event stream. Then its head is sent before its first event, and it ends when the gateway
-   * stops.
+   * Whether the answer is an event stream: its head is sent before its first event, and it ends when the gateway stops.
    */
   isStream: boolean;
 }
 
 /**
- * Sends one request and streams its answer to the client, as fast as the client reads, without reading its content.
- * Resolves once the answer has begun or the client has left. Rejects with {@link UnansweredError} or undici's error if
- * no answer has begun. An answer that breaks off later breaks off for the client too. If the client leaves, a GET is
- * cancelled. Any other call is completed, because it may have begun to take effect.
+ * Sends one request and passes its answer on to the client, as fast as the client reads. Resolves once the answer has
+ * begun or the client has left. Rejects with {@link UnansweredError} or undici's error if no answer has begun. An
+ * answer that breaks off later breaks off for the client too. If the client leaves, a GET is cancelled. Any other call
+ * is completed, because it may have begun to take effect.
  */
 const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
   new Promise((resolve, reject) => {
@@ -246,7 +244,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
     this.reject = reject;
   }
 
-  /** Ignores the rest of the answer, for which nobody waits. */
+  /** Resolves with `outcome`, and ignores the rest of the answer. */
   leave(outcome: RelayOutcome): void {
     this.ignored = true;
     if (this.relay.options.method === 'GET') this.controller?.abort(clientGone);
@@ -310,8 +308,8 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * The largest body that is collected before it is sent. If the head and the body are one string, Node sends both with a
- * single write. For two pieces, Node would allocate memory each time.
+ * The largest body, in bytes, that is collected and sent as one string. Node sends the head and such a body with a
+ * single write.
  */
 const heldBytesMax = 12_288;
 

@@ -205,7 +205,7 @@ describe('event streams', () => {
     const reader = response.body?.getReader();
     write?.('data: 1\n\n');
     expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('data: 1\n\n');
-    // A stream occupies no place of ordinary requests.
+    // A stream does not count as a call in progress.
     expect(bench.gateway.inFlight).toBe(0);
     leaving.abort();
     await until(() => gone);

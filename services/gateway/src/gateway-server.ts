@@ -68,9 +68,9 @@ interface Connection {
 }
 
 /**
- * The gateway's HTTP server, with the limits that a public server needs. `open` limits the connections by address.
- * `unparsedHeaders` are sent with the answers to input that could not be parsed as a request, as alternating names and
- * values.
+ * The gateway's HTTP server, with the limits that a public server needs. `open` limits the connections, in all and by
+ * address. `unparsedHeaders` are sent with the answers to input that could not be parsed as a request, as alternating
+ * names and values.
  */
 export function createGatewayServer(
   listener: RequestListener,
@@ -94,8 +94,8 @@ export function createGatewayServer(
     response.once('close', () => {
       connection.unanswered -= 1;
     });
-    // A request waits until the earlier requests of its connection are answered. Before that, Node gives its response
-    // no socket, so Node would never report that the client has left. The request could then hold a place for ever.
+    // A request waits until the earlier requests of its connection are answered. Until then its response has no socket,
+    // and without a socket Node does not report that the client has left.
     if (response.socket === null) response.once('socket', () => listener(request, response));
     else listener(request, response);
   };

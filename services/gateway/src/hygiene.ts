@@ -9,7 +9,7 @@ export const headersMax = 100;
 
 /**
  * Headers that may not be repeated, because one program could use the first copy and another program the last. A second
- * Authorization is refused later with 401, and a second Idempotency-Key with 422.
+ * Authorization is refused later with 401, and a second Idempotency-Key with 422 where the endpoint accepts one.
  */
 const neverRepeated = new Set([
   'host',
@@ -23,10 +23,8 @@ const neverRepeated = new Set([
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Refuses two kinds of request before every other check: with 400 `malformed_request` a request that two programs could
- * read differently, and with 431 a request with too many headers. An unknown header does not matter, because nobody
- * reads it and it is not passed on. Returns the lower-case names of the headers that were sent more than once (usually
- * none).
+ * Refuses, before every other check, a request that two programs could read differently (400 `malformed_request`) and a
+ * request with too many headers (431). Returns the lower-case names of the headers that were sent more than once.
  */
 export function assertClean(request: IncomingMessage): ReadonlySet<string> {
   const { rawHeaders, headers } = request;

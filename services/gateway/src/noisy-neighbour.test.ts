@@ -74,7 +74,7 @@ describe('a greedy caller', () => {
       const socket = slowBody(key);
       socket.once('close', () => closed.push(socket));
     }
-    // Half of the bodies are refused and their connections closed. The gateway waits for the other half.
+    // At least half of the bodies are refused, and their connections are closed. The gateway waits for the others.
     await until(() => closed.length >= gatewayLimits.bodiesMax / 2);
     expect(await statusOf(bench.register())).toBe(200);
   });

@@ -52,11 +52,12 @@ interface PipelineKit {
   limit: Limit;
   forward: Forward;
   /**
-   * Places for requests. Event streams have places of their own, so that a thousand watchers cannot block other calls.
+   * Limits the calls that are in progress. Event streams have limits of their own, so that a thousand watchers cannot
+   * block other calls.
    */
   places: Places;
   streams: Readonly<Record<ServiceName, Shares>>;
-  /** Places for bodies that are being received. A body that arrives slowly takes no place for requests. */
+  /** Limits the bodies that are being received. A call takes one of the `places` only after its body has arrived. */
   bodies: Shares;
   requestLog: RequestLog;
   traces: RequestTraces | undefined;
@@ -145,8 +146,8 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 const nothing = Buffer.alloc(0);
 
 /**
- * Reads the body, and checks the body's type and encoding, because the service does not get the client's headers for
- * type and encoding.
+ * Reads the body. Its type and encoding are checked here, because the service does not get the client's headers for
+ * them.
  */
 async function takeBody(
   { bodies, places }: PipelineKit,

@@ -16,7 +16,7 @@ export interface NewCallLimits {
   aloneMs: number;
 }
 
-/** The calls that the services have begun lately, by organisation. */
+/** Counts the calls of each organisation that are younger than `newMs`. */
 export interface NewCalls {
   /** Records that the organisation calls now. It must be called for each call. */
   note(orgId: string): void;
@@ -26,29 +26,26 @@ export interface NewCalls {
    * called.
    */
   begin(orgId: string, onOld: () => void): () => void;
-  /** Records that the first call of the organisation begins to wait. `endLine` records that no call waits any more. */
+  /** Records that calls of the organisation begin to wait. `endLine` records that none waits any more. */
   beginLine(orgId: string): void;
   endLine(orgId: string): void;
 }
 
 /**
- * Limits how many calls of an organisation begin at a time. Processors and Postgres work on a few calls at a time, and
- * every call waits for the calls that began before it. Sixteen calls of one organisation make each call of another
- * organisation ten times as slow, while two calls keep two processors nearly as busy. So an organisation whose calls
- * wait for each other begins only a few calls at a time while another organisation calls. An organisation without
- * waiting calls may begin a burst at once. An organisation that is alone slows nobody, and a queue costs the gateway a
- * third more for each call. So no limit of new calls applies to an organisation that is alone. A call that takes longer
- * than `newMs` waits for something else, such as a provider, so it no longer counts.
+ * Limits how many calls of an organisation begin at a time while another organisation calls. Sixteen calls of one
+ * organisation make each call of another ten times as slow, while two calls keep two processors nearly as busy. An
+ * organisation that is alone has no such limit, because waiting makes a call a third more expensive for the gateway. A
+ * call older than `newMs` does not count: it waits for something else, such as a provider.
  */
 function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
   const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;
   const begun = new Map<string, number>();
   /**
-   * Organisations of which a call waits, or of which the last call waited less than `calmMs` ago. While a call waits,
+   * Organisations with waiting calls, and those whose last waiting call left less than `calmMs` ago. While calls wait,
    * the value is null.
    */
   const crowded = new Map<string, NodeJS.Timeout | null>();
-  /** The last calls of the two organisations that called last. */
+  /** `latest` is the latest call. `before` is the latest call of another organisation. */
   let latest = { orgId: '', atMs: Number.NEGATIVE_INFINITY };
   let before = latest;
 
@@ -100,10 +97,9 @@ type ComeBack = (holder: string) => number;
 
 /**
  * Spreads the repetitions of refused calls. The refused calls of a holder are told to come back one after another,
- * `perSecond` of them in each second, and none later than after 30 s. If every client were told to wait for one second,
- * ten thousand clients would call again and be refused every second. Refusing them would cost the gateway as much as
- * answering them. Holders are verified organisations, so nobody can make many. Holders whose last repetition is due are
- * forgotten from time to time.
+ * `perSecond` of them in each second, and none later than after 30 s. If all clients came back after one second,
+ * refusing them would cost the gateway as much as answering them. Holders are verified organisations, so nobody can
+ * make many.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
   /** The time at which each holder's last refused call may be repeated. */
@@ -132,7 +128,7 @@ const callerShares = [shareOfKey, shareOfOrganisation] as const;
 /** The holders that a call is counted for, the narrowest first. */
 export const holdersOf = ({ keyId, orgId }: Caller): readonly string[] => [keyId, orgId];
 
-/** Shares of bodies that are being received at the same time. */
+/** Limits the bodies that are received at the same time, in all and for each caller. */
 export const createCallerShares = (max: number) => createShares(max, callerShares);
 
 interface PlaceLimits extends NewCallLimits {
@@ -165,10 +161,9 @@ interface Waiter {
 }
 
 /**
- * Limits the calls that are answered at the same time, in all and for each caller. A burst of one caller is not refused
- * but served a share at a time, so that others still find free places. A call that finds no free place is refused at
- * once, which is better than serving everybody late. `createNewCalls` limits how many calls of an organisation begin at
- * a time.
+ * Limits the calls that are answered at the same time, in all and for each caller. A call waits while its caller uses
+ * its whole share, so that others still find free places. A call is refused at once if all places are taken, which is
+ * better than serving everybody late.
  */
 export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: PlaceLimits, nowMs?: () => number): Places {
   const places = createShares(placesMax, callerShares);
@@ -208,7 +203,10 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     }
     waitingPlaces.giveBack(holdersOf(waiter.caller));
   };
-  /** Admits one call of the organisation that has waited longest for its turn. */
+  /**
+   * Admits one waiting call. Of the organisations that may begin a call now, the one that has waited longest for its
+   * turn comes first.
+   */
   const admitNext = (): boolean => {
     for (const [orgId, line] of waiting) {
       const [first] = line;
@@ -222,8 +220,8 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     return false;
   };
   /**
-   * Admits the waiting calls that now find a place. It is called when a place is given back, because the place may
-   * belong to the share that a call waits for, and when a call is no longer new.
+   * Admits the waiting calls that now find a place. It is called when a place is given back, and when a call is no
+   * longer new.
    */
   const admitAll = (): void => {
     while (waiting.size > 0 && admitNext());

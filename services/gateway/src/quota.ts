@@ -14,7 +14,7 @@ export interface Quota {
   name: QuotaName;
   requestsMax: number;
   windowSeconds: number;
-  /** The holder of the window that a call counts in. */
+  /** Returns the key or the organisation in whose window the call counts. */
   holderOf(caller: Caller): string;
 }
 
@@ -168,8 +168,7 @@ const everyMs = 1;
 
 /**
  * Joins calls of one holder that arrive shortly after each other into one query, so that under load one round trip
- * serves many calls. Each call still gets its own place in the window, so the quota stays exact. The first call is
- * never delayed.
+ * serves many calls. Each call still gets its own count, so the quota stays exact. The first call is never delayed.
  */
 function createBatchCounter(countMany: (holder: string, amount: number) => Promise<WindowCount>): CountOne {
   const next = new Map<string, Batch>();

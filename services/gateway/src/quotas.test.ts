@@ -7,7 +7,7 @@ import { type Bench, startBench, type TestKey } from '../test/fixture';
 const get = (url: string, { token }: TestKey, method = 'GET', path = '/v1/sites') =>
   fetch(url + path, { method, headers: { authorization: `Bearer ${token}` } });
 
-/** Sends `count` requests, in portions below the number of places. */
+/** Sends `count` requests, at most 50 at a time, so that none is refused as `overloaded`. */
 async function statusesOf(urls: readonly string[], key: TestKey, count: number): Promise<number[]> {
   const statuses: number[] = [];
   for (let sent = 0; sent < count; sent += 50) {

@@ -127,7 +127,7 @@ const idLengthMax = 256;
 /** Replaces a malformed id, so that the service answers its ordinary 404. */
 export const noId = '~';
 
-/** Undefined for an empty segment: a path that ends in a slash is another path. */
+/** Undefined for an empty segment, so that a path with a slash at its end matches no endpoint. */
 function decodeSegment(segment: string): string | undefined {
   if (segment === '') return undefined;
   let value = segment;

@@ -126,8 +126,8 @@ const spansSent = (): Sent[] =>
 const neverSlow = { TRACE_READS: '0', TRACE_SLOW_MS: '3600000' };
 
 /**
- * Calls a gateway with these settings and ends the gateway. Resolves with the names of its spans in the answer's trace,
- * the number of all its spans, and the trace flags of its answer (`flags`) and of its call to the service (`told`).
+ * Starts a gateway with these settings, calls it and ends it. `names` are its spans in the answer's trace, and `all` is
+ * the number of all its spans. `flags` are the trace flags of its answer, and `told` those of its call to the service.
  */
 async function traceOf(settings: Record<string, string>, method: string, path: string) {
   sent.length = 0;

@@ -11,8 +11,8 @@ import { type Dispatcher, Pool } from 'undici';
 import type { UpstreamConfig } from './config';
 
 /**
- * Thrown if not even the first byte of an answer arrived. `mayBeBegun` is true if the request may have been sent, so
- * that it may have taken effect.
+ * Thrown if a process could not be reached, or if the connection was lost before it answered. `mayBeBegun` is true if
+ * the request may have been sent, so that it may have taken effect.
  */
 export class UnansweredError extends Error {
   override readonly name = 'UnansweredError';
@@ -81,8 +81,8 @@ interface Replicas {
 }
 
 /**
- * Makes the replicas of a service. Each call starts with the next replica (round robin), and tries replicas that failed
- * lately last. A call begins no further attempt once `withinMs` have passed since its start.
+ * Makes the replicas of a service. Each call starts with the next replica (round robin). Replicas that failed lately
+ * are tried last. A call begins no further attempt once `withinMs` have passed since its start.
  */
 function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));
@@ -207,7 +207,7 @@ export interface Upstream {
   limits: UpstreamLimits;
   /**
    * Runs a call unless the circuit breaker is open. A problem is thrown unchanged, and every other error becomes 503
-   * `dependency_unavailable`. `explain` gives the detail for an error for which the usual detail would not be true.
+   * `dependency_unavailable`. If `explain` returns a text, it replaces the usual detail of that 503.
    */
   guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
   close(): Promise<void>;

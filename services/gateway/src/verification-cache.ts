@@ -6,8 +6,8 @@ export interface VerificationCacheOptions<Answer> {
   /** Milliseconds of a monotonic clock. */
   nowMs?: () => number;
   /**
-   * How long an answer may be trusted, from the moment its request was SENT. A revocation is answered only after a
-   * little more than `trustMs`.
+   * How long an answer may be trusted, from the moment its request was SENT. The keys service answers a revocation only
+   * after a little more than `trustMs`.
    */
   trustMs?: number;
   entriesMax?: number;

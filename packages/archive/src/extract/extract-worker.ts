@@ -131,8 +131,7 @@ class BlockExtraction {
   }
 
   /**
-   * Finishes a written file. Each call takes time for every file, so calls without effect are left out: the owner is
-   * set only if one is given, and the mode of a file without attributes only if `open` could not set all of it.
+   * Finishes a written file. Each call takes time for every file, so the owner and the mode are set only if necessary.
    */
   private finishFile(file: number, entry: Entry): void {
     const { owner, umask } = this.setup;

@@ -92,8 +92,8 @@ export function symlinkProblem(target: ByteString): string | null {
 }
 
 /**
- * The mode bits that an archive keeps. Set-id bits are safe, because all files of an extraction belong to one account.
- * So the bits give no rights but that account's.
+ * The mode bits that an archive keeps. Set-id bits are safe: all files of an extraction belong to one account, so the
+ * bits give only the rights of that account.
  */
 export const keptModes: Readonly<Record<EntryType, number>> = {
   file: 0o7777,

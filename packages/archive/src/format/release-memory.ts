@@ -17,8 +17,8 @@ export function releaseMemory(buffer: Buffer): void {
 const smallBytes = 65_536;
 
 /**
- * Frees memory, if possible with an internal function of V8, which works for memory of native modules too. Node 20 has
- * no `ArrayBuffer.prototype.transfer`.
+ * Frees memory. V8's internal function is preferred, because it also frees memory of native modules. Node 20 has no
+ * `ArrayBuffer.prototype.transfer`.
  */
 const detach = findDetach() ?? moveAway();
 

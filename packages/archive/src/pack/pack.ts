@@ -90,10 +90,7 @@ interface PackOptions {
   parent?: readonly ArchiveLink[];
   signal?: AbortSignal;
   onProgress?: (progress: PackProgress) => void;
-  /**
-   * Called for each path that is left out or incomplete. Examples are a socket, and a file that changed during every
-   * reading.
-   */
+  /** Called for each path that the archive lacks or holds incompletely, or that will not work after a restore. */
   onSkip?: (skipped: SkippedPath) => void;
 }
 

@@ -98,7 +98,7 @@ export async function verifyChain(
   return archives.map(({ manifest }) => manifest);
 }
 
-/** Verifies the blocks and segments of one archive, which needs no other archive of the chain. */
+/** Verifies the blocks and segments of one archive, without the other archives of its chain. */
 async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Promise<void> {
   const pace = createPace(options.signal);
   const limits = completeLimits(options.limits);

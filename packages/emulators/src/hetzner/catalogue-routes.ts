@@ -46,7 +46,7 @@ function readOnly<T extends Entry>(kind: string, entries: readonly T[], show: (e
   ];
 }
 
-/** Lists in which clients look up names before they order. The list of SSH keys is always empty. */
+/** The lists in which clients look up names before they create a server. The list of SSH keys is always empty. */
 export const catalogueRoutes: readonly ProjectRoute[] = [
   ...readOnly('server_type', serverTypes, showServerType),
   ...readOnly('location', locations, (location) => location),

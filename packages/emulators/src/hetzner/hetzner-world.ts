@@ -19,7 +19,7 @@ export const serverStatuses = [
   'unknown',
 ] as const;
 
-/** All times are milliseconds since 1970 in the emulator's time. */
+/** In this file, all times are milliseconds since 1970 in the emulator's time. */
 const serverSchema = z.strictObject({
   id: z.int(),
   project: z.string(),

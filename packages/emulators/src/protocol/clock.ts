@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * The anchor of a clock. From the real moment `realMs` on, the clock's time starts at `standInMs` and runs `scale`
- * times as fast as real time. State files of sandboxes contain the name `standInMs`, so it cannot change.
+ * The anchor of a clock. At the real time `realMs` the clock showed `standInMs`. Since then it runs `scale` times as
+ * fast as real time. State files of sandboxes contain the name `standInMs`, so it cannot change.
  */
 export const clockAnchorSchema = z.strictObject({
   realMs: z.number(),

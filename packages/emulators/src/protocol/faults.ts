@@ -37,8 +37,8 @@ export const faultOrderSchema = z.strictObject({
   /** The number of affected calls. */
   times: z.int().min(1).default(1),
   /**
-   * True if the call takes effect although its answer is lost or replaced. Otherwise only the answers `as_usual` and
-   * `edited` carry the call out, and in S3 also `truncated` and `drip`.
+   * True if the call takes effect although its answer is lost or replaced. Otherwise it takes effect only with the
+   * answers `as_usual` and `edited`, and in S3 also with `truncated` and `drip`.
    */
   isCarriedOut: z.boolean().default(false),
   delayMs: ms.default(0),

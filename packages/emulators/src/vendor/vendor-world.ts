@@ -18,7 +18,7 @@ import { type LedgerFile, ledgerEntrySchema, type StateFile } from '../protocol/
 export const scopeSchema = z.enum(['web', 'database', 'mailbox']);
 export type Scope = z.infer<typeof scopeSchema>;
 
-/** All times except `restoreAsOf` are milliseconds since 1970 in the emulator's time. */
+/** In this file, all times except `restoreAsOf` are milliseconds since 1970 in the emulator's time. */
 const pointSchema = z.strictObject({
   /** Seconds since 1970. The value identifies the point in its timeline. */
   restoreAsOf: z.int(),

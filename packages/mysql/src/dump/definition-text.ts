@@ -70,8 +70,7 @@ const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /**
  * Matches the string literals at the end of a part that {@link readableDefinition} repairs: a comment, or the values of
- * an ENUM or SET. The server writes backslash escapes only into these literals. Such a part may also contain names,
- * which `unescaped` must not change.
+ * an ENUM or SET. Only these literals have backslash escapes. A name in such a part must not change.
  */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 
@@ -124,7 +123,7 @@ const definedBy = `DEFINER=(?<definer>${quotedName})(?:@${quotedName})?`;
 
 /**
  * Matches the beginning of a program up to the opening quote of its name. The end of the name cannot be found, because
- * a gbk, sjis or big5 character may contain the byte of a quote.
+ * a gbk, sjis or big5 character may contain the byte of a backtick.
  */
 const programHead = (what: string): RegExp => new RegExp(`^CREATE ${definedBy} ${what} [\`"]`);
 

@@ -108,11 +108,10 @@ async function* asJson(value: unknown): AsyncGenerator<Buffer> {
 }
 
 /**
- * Locks a table's definition until the session rolls back to the savepoint `drydock`, and checks that the name still
- * belongs to a table, because a view would run the customer's code. The SELECT that takes the lock runs before the
- * check. If a view such as `SELECT f()` has replaced the table, this SELECT already runs the function. So while a
- * customer may replace a table, the session must be in a transaction of `beginReading`, in which functions can change
- * nothing.
+ * Locks a table's definition until the session rolls back to the savepoint `drydock`. Throws if the name does not
+ * belong to a table any more. If a view has replaced the table, taking the lock may run functions of the customer. So
+ * while a customer may replace a table, the session must be in a transaction of `beginReading`, in which functions can
+ * change nothing.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;

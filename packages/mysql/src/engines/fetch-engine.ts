@@ -152,7 +152,7 @@ interface Source {
   packages: readonly string[];
 }
 
-/** The source of each engine. A Debian suite has only one version of each engine. */
+/** The source of each engine. A Debian suite has only one version of MariaDB and of MySQL. */
 const sources: readonly Source[] = [
   {
     flavour: 'mariadb',
@@ -179,7 +179,8 @@ const isUnused = (deb: string): boolean =>
 
 /**
  * Fetches an engine such as `mariadb@10.11` into `<folder>/mariadb-10.11`, unless the engine is already there. Several
- * processes may fetch the same engine, because each has its own working folder. The first result stays.
+ * processes may fetch the same engine at the same time, because each has its own working folder. The first result
+ * stays.
  * @throws FetchError with advice
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {

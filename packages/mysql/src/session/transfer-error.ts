@@ -11,7 +11,8 @@ export const transferCodes = [
 export type TransferErrorCode = (typeof transferCodes)[number];
 
 /**
- * The codes of errors that every attempt meets again. With other codes, the server's error decides (see `isPermanent`).
+ * Codes of errors after which every further attempt fails too. For other codes, the server's error decides (see
+ * `isPermanent`).
  */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'refused',

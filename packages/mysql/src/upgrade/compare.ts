@@ -53,7 +53,6 @@ export class Moment {
   async take(): Promise<void> {
     await this.reader.run(beginReading);
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
-    // The reader cannot see a routine's text, so `admin` reads the definitions.
     this.objects = await readObjects(this.admin, this.reader, this.release);
   }
 

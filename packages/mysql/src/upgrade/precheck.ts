@@ -135,7 +135,7 @@ const notes: readonly UpgradeFinding[] = [
 const notEnough = (needed: number, free: number): string =>
   `${Math.ceil(needed / 1e6)} MB are needed beside the database, ${Math.floor(free / 1e6)} MB are free.`;
 
-/** Returns the definitions that the newer version refuses, by name. The trial ends at the first refused table. */
+/** Returns the definitions that the newer version refuses. The trial ends at the first refused table or sequence. */
 async function tryDefinitions({ admin, release }: Side, trial: Side): Promise<UpgradeFinding[]> {
   const refused = (object: string, reason: string): UpgradeFinding => ({
     level: 'ERROR',

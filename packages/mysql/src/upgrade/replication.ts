@@ -35,7 +35,8 @@ const flavour = 'mariadb';
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
 /**
- * The longest wait until the target has the old server's last transaction, once before the pause and once during it.
+ * The longest wait for the old server's last transaction. A switch waits twice: before the pause for customers, and
+ * during it.
  */
 const finalSeconds = 5;
 /** The length of one wait. The state of the replication is checked between waits. */

@@ -33,9 +33,7 @@ export async function keepPage({ text, ...page }: Page): Promise<Page> {
   return { ...page, text: bytes, kept: { etag, br, gzip: gzipped } };
 }
 
-/**
- * Makes a page at its first request, because most gateways are never asked for it, and keeps it. A failure is not kept.
- */
+/** Makes a page at its first request and keeps it. A failure is not kept. */
 export function keptOnce(make: () => Page | Promise<Page>): () => Promise<Page> {
   let made: Promise<Page> | undefined;
   const makeAndKeep = async (): Promise<Page> => {
@@ -58,7 +56,7 @@ export const jsonPage = (value: unknown): Page => ({
   text: JSON.stringify(value),
 });
 
-/** Whether the client gets JSON. It must ask for JSON and not for HTML; a client without a preference gets the page. */
+/** Whether the client gets JSON: it must ask for JSON and not for HTML. A client without a preference gets HTML. */
 export const wantsJson = (accept: string | undefined): boolean =>
   (accept ?? '').includes('application/json') && !(accept ?? '').includes('text/html');
 
