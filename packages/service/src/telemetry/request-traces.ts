@@ -5,7 +5,6 @@ import {
   type Context,
   context,
   type HrTime,
-  isSpanContextValid,
   type Link,
   ROOT_CONTEXT,
   type Span,
@@ -84,11 +83,13 @@ export interface ContinuedTraces {
 /** Parses the first four fields of a `traceparent` of any version. Returns undefined if one of them is malformed. */
 function parseTraceparent(traceparent: unknown): SpanContext | undefined {
   if (typeof traceparent !== 'string') return undefined;
-  const [, traceId = '', spanId = '', flags = ''] =
-    /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/.exec(traceparent) ?? [];
-  const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
-  return isSpanContextValid(context) ? context : undefined;
+  const [, traceId, spanId, flags] = wellFormed.exec(traceparent) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
 }
+
+/** No id consists of zeros alone, and no version is `ff`. */
+const wellFormed = /^(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
 
 function linksTo(traceparent: string | undefined): Link[] {
   const context = parseTraceparent(traceparent);

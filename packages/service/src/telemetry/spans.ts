@@ -107,8 +107,16 @@ export interface RequestSpan {
   setAttributes(attributes: Attributes): void;
 }
 
-/** The path template of a route such as `GET /v1/sites/{siteId}`; undefined for `none`, which stands for no route. */
-export const templateOf = (route: string): string | undefined => route.split(' ')[1];
+const templates = new Map<string, string | undefined>();
+
+/**
+ * The path template of a route such as `GET /v1/sites/{siteId}`; undefined for `none`, which stands for no route. Each
+ * route has one string for its template, because a new string would have to be hashed for every request.
+ */
+export function templateOf(route: string): string | undefined {
+  if (!templates.has(route)) templates.set(route, route.split(' ')[1]);
+  return templates.get(route);
+}
 
 /** The span of the running request, to which attributes can be added. Undefined if the request has no span. */
 export function currentRequestSpan(): RequestSpan | undefined {
