@@ -1,4 +1,6 @@
 /** @processes */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import {
   type Customer,
   createCustomer,
@@ -197,3 +199,37 @@ test('an owner who grants access again while it is locked out does not stay: no 
     await Promise.all(insisting);
   }
 });
+
+test.each(['old', 'target'] as const)(
+  'a lock-out waits for a login that began before it (%s server)',
+  async (which) => {
+    const { adminUrl } = servers[which];
+    await runSql(adminUrl, "create role entering login password 'the-owner-s-password'");
+    await runSql(adminUrl, 'create database entering owner entering template template0');
+    const login = await beginLogin(adminUrl, 'entering');
+    const order: string[] = [];
+    await withClient(adminUrl, async (server) => {
+      const locked = lockOut(server, 'entering', []).then(() => order.push('locked'));
+      // The grants are gone once the lock-out has counted the sessions for the first time.
+      const mayConnect = "select has_database_privilege('public', 'entering', 'connect') as may";
+      while ((await runSql<{ may: boolean }>(adminUrl, mayConnect))[0]?.may !== false);
+      login.once('close', () => order.push('login ended'));
+      login.destroy();
+      await locked;
+    });
+    expect(order).toEqual(['login ended', 'locked']);
+  },
+);
+
+/** Begins a login and resolves once the server has asked for the password, which is never sent. */
+async function beginLogin(adminUrl: string, role: string): Promise<Socket> {
+  const { hostname, port } = new URL(adminUrl);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  const startup = Buffer.from(`\0\0\0\0\0\x03\0\0user\0${role}\0database\0${role}\0\0`, 'latin1');
+  startup.writeInt32BE(startup.length);
+  socket.write(startup);
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  expect(answer.toString('latin1', 0, 1)).toBe('R');
+  return socket;
+}

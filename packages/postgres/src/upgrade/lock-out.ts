@@ -28,12 +28,14 @@ const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_s
   where backend_type = 'client backend' and not (usename = any ($1::name[]))`;
 /**
  * Counts customers' sessions, and sessions that are just starting. A starting session may have read the grants already.
- * It is not listed as activity yet, but holds the lock of its first transaction.
+ * It holds the lock of its first transaction. Before Postgres 18 it is not listed as activity yet, and since then it is
+ * listed without a role.
  */
 const leftSql = `select count(*) as left from (
   select pid from pg_catalog.pg_stat_activity where backend_type = 'client backend' and not (usename = any ($1::name[]))
   union select l.pid from pg_catalog.pg_locks l where l.locktype = 'virtualxid' and not exists
-    (select from pg_catalog.pg_stat_activity a where a.pid = l.pid)) x`;
+    (select from pg_catalog.pg_stat_activity a
+      where a.pid = l.pid and (a.usename is not null or a.backend_type <> 'client backend'))) x`;
 const leftSchema = z.object({ left: z.coerce.number() });
 
 const lockTimeoutCode = '55P03';
