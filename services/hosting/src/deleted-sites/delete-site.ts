@@ -55,8 +55,7 @@ async function lookForLeft(
   if (kept !== null) return { kind: 'existing', id: kept };
   const hosted = takesBackup ? await describeSite(siteHosts, site).catch(() => 'silent' as const) : null;
   if (hosted === 'silent') return { kind: 'last', isHostSilent: true };
-  if (hosted !== null)
-    return hosted.currentRelease === null ? { kind: 'nothing' } : { kind: 'last', isHostSilent: false };
+  if (hosted !== null) return { kind: 'last', isHostSilent: false };
   const id = await findNewestBackup(database.pool, site.id, now);
   return id === null ? { kind: 'nothing' } : { kind: 'existing', id };
 }

@@ -123,11 +123,11 @@ export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
     destroy: (site, call) => steer(site, call, { script: 'destroy' }),
     pack: (site, releaseId, archive, call) =>
       withSpan('site_host.pack', { 'site.id': site.siteId }, () =>
-        translated(packOverSsh(movingTools(site), site, releaseId, archive, call)),
+        translated(packOverSsh(movingTools(site), site, releaseId, archive, call), 'pack'),
       ),
     stage: (site, releaseId, archive, call) =>
       withSpan('site_host.stage', { 'site.id': site.siteId }, () =>
-        translated(stageOverSsh(movingTools(site), site, releaseId, archive, call)),
+        translated(stageOverSsh(movingTools(site), site, releaseId, archive, call), 'stage'),
       ),
     freeze: (site, ttlMs, call) => steer(site, call, { script: 'freeze', args: [String(Math.ceil(ttlMs))] }),
     thaw: (site, call) => steer(site, call, { script: 'thaw' }),
