@@ -1,7 +1,7 @@
 /** Content that an upgrade refuses, because its function has changed since its rows were written. */
 export interface ChangedFunction {
   name: string;
-  /** The statements that create the object. They run after `define('$1')` has created the function. */
+  /** The statements that create the content. They run after `define('$1')` has created the function `f`. */
   made: string[];
   /** The SQL expression that the function returns later. */
   later: string;

@@ -43,7 +43,7 @@ const jobSchema = z.strictObject({
   type: z.enum(['takeSnapshot', 'restore', 'mysqlrestore']),
   status: z.enum(['running', 'finished', 'failed']),
   restoreAsOf: z.int().nullable(),
-  /** The mailbox that is created beside the original, or null to overwrite the original. */
+  /** The other mailbox that a restore writes to. With null it overwrites the original. */
   target: z.string().nullable(),
   startedAt: z.number(),
   endsAt: z.number(),
@@ -186,8 +186,8 @@ export function openPackageContent(stateDir: string): PackageContent {
 }
 
 /**
- * Ends all jobs that are due by now, in the order of their ends. Returns whether any job ended. The call may be
- * repeated after a crash before the state was saved.
+ * Ends all jobs that are due by now, in the order of their ends. Returns whether any job ended. If the emulator crashes
+ * before the state is saved, the next call ends the same jobs again, with the same result.
  */
 function endDueJobs(world: VendorWorld): boolean {
   const now = world.clock.now();

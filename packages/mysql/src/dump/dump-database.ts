@@ -24,9 +24,9 @@ const chunkBytes = 64 * 1024;
 
 /**
  * Dumps all schemas of the customer, with accounts and rights, as sections that must be read in order. All InnoDB
- * tables are from the same moment. An account that cannot change rows reads the rows. No code of the customer runs. The
- * dump fails if a table's definition changes between the start of the dump and the read of its rows. Another attempt
- * may then succeed.
+ * tables are from the same moment. An account that cannot change rows reads the rows, so code of the customer that runs
+ * changes nothing. The dump fails if a table's definition changes between the start of the dump and the read of its
+ * rows. Another attempt may then succeed.
  * @throws TransferError
  */
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {

@@ -19,8 +19,8 @@ type Objects = ReadonlyMap<string, string>;
 
 /**
  * A snapshot of a server. An account that cannot change rows reads the rows. The snapshot of the new server is taken at
- * the switch and compared later, while customers write. The server computes the sums, so that this process does little
- * work.
+ * the switch and compared later, while customers write. Rows are compared by a sum for each table, which its own server
+ * computes.
  */
 export class Moment {
   private readonly admin: Session;

@@ -49,7 +49,7 @@ class BlockingSocket {
     this.descriptor = descriptorOf(socket);
   }
 
-  /** Connects to a server. `host` is a folder for a Unix socket. */
+  /** Connects to a server. `host` is its name, or the absolute path of the folder of its Unix socket. */
   static async open(host: string, port: number): Promise<BlockingSocket> {
     const socket = connect(host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true });
     socket.pause();

@@ -55,7 +55,7 @@ test('asks everybody for a password by scram, which only we can read', async () 
   expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
-/** With an account, the server runs under that account if this process is root, and otherwise in a box. */
+/** A server with an account runs under it if this process is root. If this process is not root, it runs in a box. */
 test.each([300_904, null])(
   'a session takes no more memory than it may, and its server goes on (account %s)',
   async (account) => {

@@ -117,9 +117,9 @@ async function makeLogin(
 
 /**
  * Creates a role that can read everything in a database, despite row security, and change nothing. The role could read
- * every database of the cluster, so the platform revokes CONNECT on all of them from PUBLIC. The role can also read all
- * verifiers of the cluster, so its password never leaves the host. It may use reserved connections, so that a backup
- * works when customers use all others.
+ * every database of the cluster, so the platform revokes CONNECT on all of them from PUBLIC. The role can also read the
+ * password hashes of all roles of the cluster, so its own password never leaves the host. It may use reserved
+ * connections, so that a backup works when customers use all others.
  */
 export function makeReader(request: NewRole): Promise<TransferLogin> {
   return makeLogin(

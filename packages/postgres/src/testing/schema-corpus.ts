@@ -51,9 +51,8 @@ export function listRealSchemas(): RealSchema[] {
 }
 
 /**
- * Returns a statement as Postgres writes it after reading its own output. Two kinds of expressions then have another
- * form. The cast of a list of varchar, which is compared with text, becomes a cast of each element. The field of
- * EXTRACT is written in lower case.
+ * Returns a statement in a form that is the same before and after Postgres has read its own output. Postgres moves the
+ * cast of a list of varchar to its elements, so such casts are removed. It changes the case of the field of EXTRACT.
  */
 export const asReadAgain = (statement: string): string =>
   statement

@@ -128,9 +128,9 @@ const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.
   where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;
 
 /**
- * Finds the table that a subscriber cannot copy, because the subscriber reports the reason only in the server's log.
- * Each candidate is copied in a transaction that is rolled back. The next call of {@link subscribe} enables the
- * subscription again. Throws `copy_failed` with the table if Postgres refuses its rows permanently.
+ * Finds the table that the subscriber cannot copy. Each candidate is copied in a transaction that is rolled back,
+ * because the subscriber reports the table and the reason only in the server's log. The next call of {@link subscribe}
+ * enables the subscription again. Throws `copy_failed` with the table if Postgres refuses its rows permanently.
  */
 async function findRefusedTable(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();

@@ -28,10 +28,7 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 /** The condition of the unique index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/**
- * Seconds in which only the process that accepts, retries or abandons a workflow may enqueue it. After that the sweep
- * may do so.
- */
+/** Seconds after which the sweep may enqueue a workflow that was accepted, retried or abandoned. */
 const enqueueGraceSeconds = 0.3;
 
 /** Inserts an accepted workflow, its steps and its audit entry. False if another workflow has locked the resource. */
@@ -380,8 +377,8 @@ const abandonSql = `
   WHERE id = $1::uuid AND ${workflowIsIn('abandonWorkflow')} RETURNING id`;
 
 /**
- * Ends a workflow that nobody has claimed by its `start_by` (Postgres' clock) as failed. Undefined if it was claimed,
- * has ended or still has time.
+ * Fails a workflow whose `start_by` has passed (on Postgres' clock) and that nobody has claimed. Undefined if it was
+ * claimed, has ended or still has time.
  */
 export async function cancelWorkflow(
   sql: Sql,

@@ -33,7 +33,7 @@ export type ComputeReason =
   | 'incompatible'
   /** Final until staff remove the protection. */
   | 'protected'
-  /** Final: the driver does not support the change. */
+  /** Final: the driver does not support the change, or the machine has no guest agent that answers. */
   | 'unsupported'
   /** Final: the provider answered about another machine or action, or the machine to delete is another server's. */
   | 'foreign'

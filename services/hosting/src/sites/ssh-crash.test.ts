@@ -18,8 +18,8 @@ import { workflows } from '../workflows';
 const onHost = describeOnHost();
 
 /**
- * The long suites take only the cases that kill a worker, whose script may go on running on the host, and one case that
- * freezes a worker. crash.test.ts runs the other cases with a local host.
+ * The cases that `npm run test:all` takes: all that kill a worker, because its script may go on running on the host, and
+ * one that freezes a worker. crash.test.ts runs the other cases with a local host.
  */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 

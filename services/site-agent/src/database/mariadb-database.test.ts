@@ -209,7 +209,7 @@ const suite = (): void => {
     await database.stopIfUnused(performance.now() + 2 * idleMs);
     expect(await serversBelow(sitesDir)).toEqual([]);
 
-    // The event scheduler works without an open session.
+    // Events run without any session, so a server that has events is not stopped.
     const { database: reader } = await database.openReader();
     if (reader.engine !== 'mariadb') throw new Error('another engine');
     const admin = await openAdmin(reader.login, 'mariadb');

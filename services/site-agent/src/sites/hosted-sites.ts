@@ -89,7 +89,7 @@ export class HostedSites {
     return this.sites.values();
   }
 
-  /** Returns the organisation whose share a site uses. A site without an organisation has a share of its own. */
+  /** The organisation to which a site's processor time is counted. A site without an organisation counts by its id. */
   organisationOfSite(siteId: string): string {
     return this.sites.get(siteId)?.organisation ?? siteId;
   }

@@ -31,7 +31,7 @@ export class SiteDisk {
   private database: DiskState = 'within';
   /** The number of the application's starts at the last count, or -1 if the application was running then. */
   private starts = -1;
-  /** The endpoint's number of sessions at the last check, or -1 if the next check must read the size in any case. */
+  /** How many sessions had begun at the endpoint by the last check; -1 if the next check must read the size anyway. */
   private sessions = -1;
 
   constructor(settings: SiteDiskSettings) {

@@ -62,7 +62,7 @@ function contentIn(errors: string): RefusedContent {
   return { object, reason: reason ?? 'the database server refuses it' };
 }
 
-/** A command on the host failed for a transient reason. */
+/** A command on the host failed, and another attempt may succeed. */
 export class RemoteError extends Error {
   constructor(detail: string) {
     super(detail);
