@@ -7,7 +7,7 @@ import { median } from './measure';
 import { type Row, say } from './report';
 
 /** The flags with which every deployment starts the gateway. The peers of the gateway get the same flags. */
-const flags = ['--max-semi-space-size=64'];
+const flags = ['--max-semi-space-size=64', '--no-allocation-site-pretenuring'];
 const peersScript = path.join(__dirname, 'gateway-peers.js');
 const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/preload.js');
 const gatewayScript = path.resolve(__dirname, '../../../services/gateway/dist/server.js');
@@ -94,18 +94,21 @@ export function rowOf(
 ): Row {
   const [ours, peers] = [results.get(name), results.get(peerName)];
   if (ours === undefined || peers === undefined) throw new Error(`${name} and ${peerName} were not both measured`);
-  const ratios = ours.map(
-    ({ requestsPerSecond }, round) => requestsPerSecond / (peers[round]?.requestsPerSecond ?? Number.NaN),
-  );
   return {
     what: `${what}: ${name}`,
     ours: shown(middle(ours)),
     peer: peerName,
     peerValue: shown(middle(peers)),
-    ratio: median(ratios),
+    ratio: ratioOf(ours, peers),
     ...(bar === undefined ? {} : { bar }),
   };
 }
+
+/** The median of the rounds' own ratios, because the speed of the machine changes from round to round. */
+export const ratioOf = (ours: readonly LoadResult[], peers: readonly LoadResult[]): number =>
+  median(
+    ours.map(({ requestsPerSecond }, round) => requestsPerSecond / (peers[round]?.requestsPerSecond ?? Number.NaN)),
+  );
 
 /** Puts load on the gateway or a peer for some seconds. */
 export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUpSeconds'> = {}): Promise<LoadResult> =>

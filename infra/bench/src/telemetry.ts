@@ -1,6 +1,6 @@
 import type { TestStack } from '@drydock/testing/stack';
 import { type Child, cpuTimeOf } from './children';
-import { loadOnce, rowOf, startArena } from './gateway-arena';
+import { loadOnce, ratioOf, rowOf, startArena } from './gateway-arena';
 import { addKeys } from './list-keys';
 import { type LoadResult, runLoad } from './load';
 import { printRows, type Row, say } from './report';
@@ -91,7 +91,7 @@ async function compareStacks(name: string, endpoint: string): Promise<Map<string
     } finally {
       await Promise.all(started.map((stack) => stack.stop()));
     }
-    say(`pair ${pair + 1} of ${stackPairs} of a whole Drydock`);
+    say(`pair ${pair + 1} of ${stackPairs} of a whole Drydock: ${ratioOfLast(results, name, stackRounds)}`);
   }
   return results;
 }
@@ -131,7 +131,13 @@ async function compareAtOnce(
     for (let round = 0; round < rounds; round += 1)
       for (const [who, result] of await load(roundSeconds)) results.get(who)?.push(result);
     await Promise.all(both.map(([, child]) => child.stop()));
-    say(`pair ${pair + 1} of ${pairs} ${name}`);
+    say(`pair ${pair + 1} of ${pairs} ${name}: ${ratioOfLast(results, name, rounds)}`);
   }
   return results;
+}
+
+/** The ratio of the last pair's rounds, which shows how far two pairs differ. */
+function ratioOfLast(results: ReadonlyMap<string, readonly LoadResult[]>, name: string, count: number): string {
+  const [ours = [], peers = []] = [name, off].map((who) => results.get(who)?.slice(-count));
+  return ratioOf(ours, peers).toFixed(2);
 }

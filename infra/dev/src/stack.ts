@@ -26,7 +26,8 @@ export interface Stack {
   /** Starts the processes. Calls `tell` with the name of each process that becomes ready. */
   start(tell: (line: string) => void): Promise<void>;
   /**
-   * Gives addresses and secrets. `adminUrl` and `sitesSocketFolder` throw if their database server has not started yet.
+   * Gives addresses and secrets. `adminUrl` and `sitesSocketFolder` throw before the start of the database server that
+   * they name. For `sites-postgres`, which only older data folders have, they may return an empty text.
    */
   place: SecretPlace;
   programOf(name: string): NodeProgram;

@@ -336,8 +336,13 @@ const services: readonly ProcessPlan[] = [
   {
     name: 'gateway',
     // The objects of a request live for about a millisecond. With a larger young generation (at most 192 MB) V8 copies
-    // fewer of them, and a request costs a fifth less processor time.
-    run: { flags: ['--max-semi-space-size=64'], entry: 'services/gateway/dist/server.js' },
+    // fewer of them, and a request costs a fifth less processor time. In its first second V8 may take some of them for
+    // long-lived and allocate all further ones of their kind in the old generation, for as long as the process runs.
+    // Whatever they refer to is then copied too: half of all memory, in pauses of 30 ms instead of 5.
+    run: {
+      flags: ['--max-semi-space-size=64', '--no-allocation-site-pretenuring'],
+      entry: 'services/gateway/dist/server.js',
+    },
     needs: [...servicesWithDatabase, 'redis'],
     network: 'front',
     memoryMb: 512,

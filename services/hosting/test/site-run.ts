@@ -14,7 +14,7 @@ export interface SiteRun {
 export const lookAtRun = ({ api }: HostingWorld, { workflowId, siteId }: SiteRun): Promise<CrashLook> =>
   lookAt(api, `/v1/sites/${siteId}/workflows/${workflowId}`);
 
-/** Works like {@link lookAtRun}, for runs that must have exactly one entry in the audit log. */
+/** Works like {@link lookAtRun}, and counts the run's entries in the audit log, of which there must be one. */
 export const lookAtAuditedRun = async (world: HostingWorld, run: SiteRun): Promise<CrashLook> => ({
   ...(await lookAtRun(world, run)),
   auditRows: await auditRowsOf(world.api, run.workflowId),

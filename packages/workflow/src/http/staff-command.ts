@@ -55,7 +55,11 @@ export function runStaffCommand(
       const database = pgDatabase(pool);
       if (decision === undefined) {
         const found = await listParked(database.sql());
-        console.log(found.length === 0 ? 'nothing waits for staff' : found.map(describe).join('\n'));
+        console.log(
+          found.length === 0 ? 'nothing waits for staff' : found.slice(0, listedMax).map(describe).join('\n'),
+        );
+        if (found.length > listedMax)
+          console.log(`More than these ${listedMax} wait. Decide about some, then list again.`);
       } else console.log(await decide(database, decision, { id: parsed.data ?? '', leaves }));
       return 0;
     } finally {
@@ -69,7 +73,7 @@ const parkedColumns = `${viewColumns}, org_id, mode, error_internal`;
 const listParked = (sql: Sql): Promise<Parked[]> =>
   sql.query(
     `SELECT ${parkedColumns} FROM workflow WHERE ${isUnfinished} AND status = 'needs_attention' ORDER BY id
-      LIMIT ${listedMax}`,
+      LIMIT ${listedMax + 1}`,
   );
 
 /** Records the decision and makes the workflow due. A worker's next sweep finds it, so the command needs no queue. */
