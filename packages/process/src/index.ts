@@ -42,4 +42,4 @@ export {
   settlePassword,
   settleSocketFolder,
 } from './server-folder';
-export { scaled } from './time-out-scale';
+export { scaled, timeLimit } from './time-outs';

@@ -16,6 +16,7 @@ import {
 } from '@drydock/agent/database';
 import { type AnyJobKind, jobKind } from '@drydock/agent/jobs';
 import type { Major } from '@drydock/contracts/databases/major';
+import { timeLimit } from '@drydock/process';
 import { z } from 'zod';
 import type { HostedDatabase } from './databases/hosted-database';
 import type { HostedDatabases } from './databases/hosted-databases';
@@ -206,7 +207,7 @@ async function runPrecheck(
   const scratchId = `trial-${toMajor}`;
   const running = {
     channel: null,
-    signal: AbortSignal.timeout(trialMs),
+    signal: timeLimit(trialMs),
     progress: () => undefined,
     result: judgementFactsSchema,
   };

@@ -4,7 +4,7 @@ import type { BlockList } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { parseToken, verificationSchema } from '@drydock/contracts/platform/api-token';
 import { problem } from '@drydock/contracts/platform/problem';
-import { scaled } from '@drydock/process';
+import { scaled, timeLimit } from '@drydock/process';
 import { type Caller, type Shares, signInternalToken } from '@drydock/service/access';
 import { addressGroup, clientAddress, isWithin, networksOf } from './address';
 import { requestOf, type Upstream } from './upstream';
@@ -160,7 +160,7 @@ export const createAskKeys =
   (token: string, traceparent?: string): Promise<Verified> =>
     keys.guard(async () => {
       const body = Buffer.from(JSON.stringify({ token }));
-      const signal = AbortSignal.timeout(scaled(verifyMs));
+      const signal = timeLimit(scaled(verifyMs));
       const { status, text } = await keys.replicas.run((replica) => {
         const bound = { requestId: randomUUID(), method: 'POST', path: verifyPath, body };
         const internalToken = signInternalToken(keys.key, { issuer: 'gateway', audience: 'keys' }, bound);

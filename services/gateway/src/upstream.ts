@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import type { ServiceName } from '@drydock/contracts/platform/endpoint';
 import { Problem, problem } from '@drydock/contracts/platform/problem';
-import { scaled } from '@drydock/process';
+import { scaled, timeLimit } from '@drydock/process';
 import { tokenKey } from '@drydock/service/access';
 import { answerWithinMs } from '@drydock/service/http';
 import type { Log } from '@drydock/service/telemetry';
@@ -146,7 +146,7 @@ async function probeReplica(replica: Replica): Promise<void> {
     const { status } = await requestOf(replica, {
       method: 'GET',
       path: '/readyz',
-      signal: AbortSignal.timeout(scaled(probeMs)),
+      signal: timeLimit(scaled(probeMs)),
     });
     if (status !== 200) throw new Error(`${replica.url} answered ${status}`);
     replica.takeBack();

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { timeLimit } from '@drydock/process';
 import { signInternalToken, tokenKey } from '@drydock/service/access';
 import { Client, Pool } from 'undici';
 import { z } from 'zod';
@@ -117,7 +118,7 @@ export function createControlClient<Code extends string>(
     const { method, path } = splitCall(call, protocol.things, id && encodeURIComponent(id));
     const text = body === undefined ? undefined : JSON.stringify(body);
     const headers = { ...signed(method, path, text), 'content-type': 'application/json' };
-    const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
+    const deadline = AbortSignal.any([timeLimit(deadlineMs), ...(signal ? [signal] : [])]);
     return refusalsOf(signal, async () => {
       const response = await pool.request({
         method,
@@ -136,7 +137,7 @@ export function createControlClient<Code extends string>(
   const connect: ControlClient['connect'] = (call, { id, signal }) => {
     const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
     const client = new Client(url, { connectTimeout: 5_000, headersTimeout: deadlineMs });
-    const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
+    const deadline = AbortSignal.any([timeLimit(deadlineMs), ...(signal ? [signal] : [])]);
     return refusalsOf(signal, async () => {
       const { socket } = await client.upgrade({
         method,

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { timeLimit } from '@drydock/process';
 import { withoutSpans } from '@drydock/service/telemetry';
 import type { z } from 'zod';
 import type { Claim, ControlClient } from '../control/control-client';
@@ -78,7 +79,7 @@ export const cancelJob = (
   client.ask(`DELETE /jobs/${jobId}`, {
     id,
     body: { fence, workflow_id: workflowId },
-    signal: AbortSignal.timeout(cancelMs),
+    signal: timeLimit(cancelMs),
     answer: jobViewSchema,
   });
 

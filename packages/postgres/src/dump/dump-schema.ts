@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { timeLimit } from '@drydock/process';
 import { z } from 'zod';
 import { forEitherServer, hostOf, openSession, sessionStartupOptions } from '../session/session';
 import { isPermanentForReader, TransferError, transferCodes } from '../session/transfer-error';
@@ -125,7 +126,7 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
   };
   const worker = new Worker(workerFile, { workerData, execArgv: [], env: { TZ: 'UTC' } });
   const limitMs = (request.baseMs ?? 180_000) + perTableMs * (request.tables ?? 0);
-  const limit = AbortSignal.timeout(limitMs);
+  const limit = timeLimit(limitMs);
   const signal = AbortSignal.any([limit, ...(request.signal ? [request.signal] : [])]);
   try {
     const message = await firstMessage(worker, signal).catch((error: unknown) => {

@@ -22,13 +22,18 @@ export const textRules: TextRule[] = [
       'process.env is read in config.ts alone (and where no config can be: the telemetry preload, fault points, the redaction of logs, the detail of traces, programs in a box, the command line of infra)',
     pattern: /\bprocess\.env\b/,
     allowedIn: at(
-      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|telemetry\/(redact|spans)\.ts$|site-agent\/src\/(apps\/app-preload|content\/server)\.ts$|^packages\/postgres\/src\/(server|migrate)\/|^packages\/process\/src\/(faultpoint|find-program|time-out-scale)\.ts$|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
+      /\/config[^/]*\.ts$|telemetry[^/]*\.ts$|telemetry\/(redact|spans)\.ts$|site-agent\/src\/(apps\/app-preload|content\/server)\.ts$|^packages\/postgres\/src\/(server|migrate)\/|^packages\/process\/src\/(faultpoint|find-program|time-outs)\.ts$|^infra\/|\/prisma\.config\.ts$|worker-entry\.ts$/,
     ),
   },
   {
     reason: 'console belongs to commands; processes log through packages/service/src/telemetry/log.ts',
     pattern: /\bconsole\.(log|error|warn|info)\b/,
     allowedIn: at(/^infra\/|\/(cli|bootstrap|command|staff-command|write-[a-z-]+)\.ts$/),
+  },
+  {
+    reason: 'a time limit is timeLimit(): joined with other signals, AbortSignal.timeout() may never abort',
+    pattern: /\bAbortSignal\.timeout\(/,
+    allowedIn: at(/^infra\/|^packages\/(cli|client|emulators|testing)\//),
   },
   {
     reason: 'a queue is opened in workflow alone',

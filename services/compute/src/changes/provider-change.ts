@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
+import { timeLimit } from '@drydock/process';
 import type { Sql } from '@drydock/service/database';
 import {
   conclude,
@@ -76,7 +77,7 @@ function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal
   };
   if (signal.aborted) forward();
   else signal.addEventListener('abort', forward, { once: true });
-  return AbortSignal.any([lost.signal, AbortSignal.timeout(lostAnswerSeconds * 1_000)]);
+  return AbortSignal.any([lost.signal, timeLimit(lostAnswerSeconds * 1_000)]);
 }
 
 async function findSent(

@@ -1,5 +1,6 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
+import { timeLimit } from '@drydock/process';
 import { conclude, fail, type Log, retryLater } from '@drydock/workflow/definition';
 import type { Change, ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
@@ -26,7 +27,7 @@ const readMsMax = 14_000;
  * providerUnavailable}. A read that takes too long is aborted, even between two pages.
  */
 export async function readForRequest<T>(read: (signal: AbortSignal) => Promise<T>, withinMs = readMsMax): Promise<T> {
-  const ends = AbortSignal.timeout(withinMs);
+  const ends = timeLimit(withinMs);
   try {
     return await read(ends);
   } catch (error) {

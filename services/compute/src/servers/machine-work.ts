@@ -1,4 +1,5 @@
 import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
+import { timeLimit } from '@drydock/process';
 import { type Acceptance, type Asking, acceptWorkflow, followHeaders } from '@drydock/workflow/http';
 import { providerUnavailable, readForRequest } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
@@ -38,7 +39,7 @@ export async function readEarlyCheckpoint(
   const { machineId } = server;
   if (machineId === null) return null;
   return readerOf(context, server)
-    .prepareEarly(machineId, AbortSignal.timeout(earlyMsMax))
+    .prepareEarly(machineId, timeLimit(earlyMsMax))
     .catch(() => null);
 }
 

@@ -211,6 +211,7 @@ class Fences {
     this.folder = path.join(databasesDir, 'fences');
   }
 
+  /** Admits a change with this fence. Throws `stale_fence` if a newer fence has been admitted. */
   async admit(databaseId: string, fence: string): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     await admitFence(path.join(this.folder, databaseId), fence);
@@ -257,6 +258,7 @@ class Scratches {
     return { adminUrl: instance.adminUrl ?? '', port: instance.port };
   }
 
+  /** Removes the scratch instance. A missing instance is no error. */
   async drop(scratchId: string): Promise<void> {
     const instance = this.instances.get(scratchId);
     if (instance === undefined) return;

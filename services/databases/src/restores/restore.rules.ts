@@ -45,4 +45,5 @@ export function refuseOrigin(backup: Point | null, version: string): Refusal | n
 const overheadFactor = 2.2;
 const instanceBytes = 128 * 2 ** 20;
 
+/** The bytes that the restored instance needs beside the serving one. */
 export const neededBytes = (rawBytes: number): number => Math.ceil(rawBytes * overheadFactor) + instanceBytes;

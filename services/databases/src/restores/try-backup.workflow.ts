@@ -1,5 +1,6 @@
 import { type Major, majorOf, majorSchema } from '@drydock/contracts/databases/major';
 import type { Finding } from '@drydock/contracts/platform/preflight';
+import { timeLimit } from '@drydock/process';
 import type { Caller } from '@drydock/service/access';
 import { fencedCall } from '@drydock/workflow/definition';
 import { readStartBy } from '@drydock/workflow/http';
@@ -104,7 +105,7 @@ export async function tryBackup(
   let isClaimed = false;
   for await (const { view } of watchWorkflow(database.sql(), workflowId, {
     listener,
-    signal: AbortSignal.timeout(waitMs),
+    signal: timeLimit(waitMs),
   })) {
     if (view.status === 'succeeded') return started.started ? null : outcomeOfOther(context, managed, backup.id);
     if (view.status === 'failed') return failureOf(view.error);

@@ -1,3 +1,4 @@
+import { timeLimit } from '@drydock/process';
 import { type FencedCall, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { forgetRuns } from '@drydock/workflow/store';
 import { z } from 'zod';
@@ -49,7 +50,7 @@ export async function doesServe(
   step: Pick<StepContext<unknown, unknown>, 'mode' | keyof FencedCall>,
   { platform, ...site }: WaitingSite,
 ): Promise<boolean> {
-  const call = { ...fencedCall(step), signal: AbortSignal.any([step.signal, AbortSignal.timeout(checkMs)]) };
+  const call = { ...fencedCall(step), signal: AbortSignal.any([step.signal, timeLimit(checkMs)]) };
   const probe = await siteHosts[platform]?.probe({ ...site, mode: step.mode }, call).catch(() => null);
   return probe != null && serves(probe);
 }

@@ -1,3 +1,4 @@
+import { timeLimit } from '@drydock/process';
 import { audit } from '@drydock/service/effects';
 import { z } from 'zod';
 import { defineWorkflow } from '../context/context';
@@ -20,7 +21,7 @@ export const configureOffsiteWorkflow = defineWorkflow({
     attemptsMax,
     run: (step, context) =>
       onStorage(step, attemptsMax, () => {
-        const signal = AbortSignal.any([step.signal, AbortSignal.timeout(probeSeconds * 1_000)]);
+        const signal = AbortSignal.any([step.signal, timeLimit(probeSeconds * 1_000)]);
         const options = { signal, deadlines: probeDeadlines };
         return withStorage(context, step, (storage) => storage.probe(step.input.destinationId), options);
       }),

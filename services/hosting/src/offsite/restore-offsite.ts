@@ -1,4 +1,5 @@
 import type { preflightSiteOffsiteRestore, restoreSiteOffsite } from '@drydock/contracts/hosting/offsite';
+import { timeLimit } from '@drydock/process';
 import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
 import { archiveFailure, type Refusal } from '@drydock/workflow/definition';
 import { acceptWorkflow, assertAllowed, followHeaders, problemOf } from '@drydock/workflow/http';
@@ -30,7 +31,7 @@ async function lookAtStorage(context: HandlerContext, site: Site, copyId: string
   const copy = findNamed(world.copies, copyId);
   const chain = copy === null ? null : restorableChain(world.copies, copy);
   if (world.destination === null || chain === null || refuseRestore(world, copy) !== null) return null;
-  const reader = context.offsite.open(world.destination, { signal: AbortSignal.timeout(lookMs) });
+  const reader = context.offsite.open(world.destination, { signal: timeLimit(lookMs) });
   try {
     const seen = await lookAtChain(reader, chain);
     await database.transaction((tx) => recordPresence(tx, seen, now));

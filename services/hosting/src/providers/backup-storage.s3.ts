@@ -11,6 +11,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { isObjectName, manifestName, refuse } from '@drydock/archive';
+import { timeLimit } from '@drydock/process';
 import {
   assertStorageKey,
   type BackupReader,
@@ -209,7 +210,7 @@ interface VersionInput {
 }
 
 async function readVersion(client: S3Client, version: VersionInput): Promise<Buffer | null> {
-  const signal = AbortSignal.timeout(objectMs);
+  const signal = timeLimit(objectMs);
   try {
     const { Body, ContentLength } = await client.send(new GetObjectCommand(version), { abortSignal: signal });
     const bytesMax = objectBytesMax(version.Key.slice(version.Key.lastIndexOf('/') + 1));

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
+import { timeLimit } from '@drydock/process';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
 import type { CurrentFirst } from '@drydock/service/process';
 
@@ -93,7 +94,7 @@ async function readFirstBytes(
     allowed,
     ...(resolve === undefined ? {} : { resolve }),
   });
-  const signal = AbortSignal.timeout(answerMs);
+  const signal = timeLimit(answerMs);
   try {
     return await new Promise<string>((done, fail) => {
       const agent = protocol === 'https:' ? httpsAgent : httpAgent;

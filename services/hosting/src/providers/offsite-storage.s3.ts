@@ -8,6 +8,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { ArchiveError, type ArchiveSource, isObjectName, manifestName } from '@drydock/archive';
+import { timeLimit } from '@drydock/process';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
 import { forEachAtOnce } from './for-each-at-once';
 import { isArchiveMissing, translateS3 } from './offsite-errors';
@@ -137,7 +138,7 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
     capAnswers(client);
     leaveRequestsOutOfTraces(client);
     const limit = (): AbortSignal => {
-      const deadline = AbortSignal.timeout(deadlines.objectMs);
+      const deadline = timeLimit(deadlines.objectMs);
       return signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
     };
     return new OpenS3(client, { place, limit, pagesMax });

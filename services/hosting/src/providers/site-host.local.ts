@@ -3,6 +3,7 @@ import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/client
 import { firstReleaseId, type PackSpec, type SiteDescription } from '@drydock/agent/site';
 import { type ArchiveLink, deriveKeys, deriveKeysOf, encodeKeys, type RootKey, saltBytes } from '@drydock/archive';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
+import { timeLimit } from '@drydock/process';
 import { request } from 'undici';
 import { withSpan } from './driver-span';
 import { isUnknownCall, translated, unknownAsNull } from './local-errors';
@@ -198,7 +199,7 @@ export function localDrillProbe(client: SiteHostClient): DrillProbe {
   return {
     hashServed: async ({ siteId }, path, signal) => {
       const { url } = await client.readSite(siteId, signal);
-      const deadline = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
+      const deadline = AbortSignal.any([signal, timeLimit(answerMs)]);
       const { statusCode, body } = await request(new URL(path, url), { signal: deadline });
       const hash = createHash('sha256');
       for await (const piece of body) hash.update(piece);

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { timeLimit } from '@drydock/process';
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { z } from 'zod';
@@ -117,7 +118,7 @@ const mayPass = (error: unknown): boolean =>
   error instanceof VendorError && error.fault === 'unavailable' && error.retryAfterSeconds < 30;
 
 const deadline = (method: 'GET' | 'POST', signal?: AbortSignal): AbortSignal =>
-  AbortSignal.any([AbortSignal.timeout(deadlineMs[method]), ...(signal === undefined ? [] : [signal])]);
+  AbortSignal.any([timeLimit(deadlineMs[method]), ...(signal === undefined ? [] : [signal])]);
 
 async function exchange<Answer>(
   dispatcher: Dispatcher,

@@ -8,6 +8,7 @@ import type {
 import type { Finding, Preflight } from '@drydock/contracts/platform/preflight';
 import { Problem, problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
+import { timeLimit } from '@drydock/process';
 import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http';
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
 import {
@@ -84,7 +85,7 @@ async function currentSurface(
   before: VendorSnapshotSurface,
 ): Promise<VendorSnapshotSurface> {
   const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
-  return readTimelines(context, site, AbortSignal.timeout(lookMs.after)).then(
+  return readTimelines(context, site, timeLimit(lookMs.after)).then(
     ({ listing }) => viewVendorSurface(listing, unfinished),
     () => amendByWork(before, unfinished),
   );
@@ -121,8 +122,7 @@ async function acceptOrder(
 
 export const takeVendorSnapshot = (context: HandlerContext) =>
   ({
-    preload: async (request) =>
-      readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
+    preload: async (request) => readTimelines(context, await readSite(context, request), timeLimit(lookMs.before)),
     execute: async (tx: Tx, request, timelines) => {
       const { scope, item_id: itemId = '' } = request.body;
       const site = await holdSite(tx, request);
@@ -156,12 +156,10 @@ export const preflightVendorRestore = (context: HandlerContext) =>
         status: 200 as const,
         body: { ...facts, resource: sitePath(site.id), space: null, undo: false as const },
       });
-      const timelines = await readTimelines(context, site, AbortSignal.timeout(lookMs.before)).catch(
-        (error: unknown) => {
-          if (error instanceof Problem) return error;
-          throw error;
-        },
-      );
+      const timelines = await readTimelines(context, site, timeLimit(lookMs.before)).catch((error: unknown) => {
+        if (error instanceof Problem) return error;
+        throw error;
+      });
       if (timelines instanceof Problem)
         return view({
           would: wouldOf(site.primaryDomain, wish, null),
@@ -221,8 +219,7 @@ function findingsOf({ takenAt }: VendorPoint, { scope }: VendorWish): Finding[] 
  */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
-    preload: async (request) =>
-      readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
+    preload: async (request) => readTimelines(context, await readSite(context, request), timeLimit(lookMs.before)),
     execute: async (tx: Tx, request, timelines) => {
       const { scope, timestamp: handle, item_id: itemId = '', temp_mailbox: isBeside = false } = request.body;
       const site = await holdSite(tx, request);

@@ -1,6 +1,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
+import { timeLimit } from '@drydock/process';
 import { createGuardedAgents, isEndpointAllowed } from '@drydock/service/outbound';
 import type { Log } from '@drydock/service/telemetry';
 import { context, metrics } from '@opentelemetry/api';
@@ -225,7 +226,7 @@ async function post(url: URL, { headers, body, allowed, answerMs }: Message): Pr
     throw Object.assign(new Error('not allowed'), { name: 'AddressRefused' });
   const { httpAgent, httpsAgent } = createGuardedAgents({ origin: url.origin, allowed });
   const isPlain = url.protocol === 'http:';
-  const signal = AbortSignal.timeout(answerMs);
+  const signal = timeLimit(answerMs);
   try {
     return await new Promise<number>((resolve, reject) => {
       const options = { method: 'POST', headers, signal };

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Newcomers } from '@drydock/agent/host';
 import { openSession } from '@drydock/postgres';
+import { timeLimit } from '@drydock/process';
 import pg from 'pg';
 import type { SiteRecord } from '../on-disk/site-folder';
 import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';
@@ -174,7 +175,7 @@ class PostgresDatabase implements ReleaseDatabase {
  * throws.
  */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
-  const signal = AbortSignal.timeout(deadlineMs);
+  const signal = timeLimit(deadlineMs);
   try {
     const { client, close } = await openSession(url, { purpose: 'read', signal, applicationName: 'drydock probe' });
     try {

@@ -1,4 +1,5 @@
 import type { ProbeAnswer } from '@drydock/agent/site';
+import { timeLimit } from '@drydock/process';
 import { request } from 'undici';
 import type { ReleaseDatabase } from '../database/release-database';
 
@@ -33,7 +34,7 @@ async function probeHttp(url: string, headers: Record<string, string>, deadlineM
   try {
     const response = await request(url, {
       headers: { ...headers, connection: 'close' },
-      signal: AbortSignal.timeout(deadlineMs),
+      signal: timeLimit(deadlineMs),
     });
     await response.body.dump();
     const generation = response.headers[generationHeader];

@@ -1,3 +1,4 @@
+import { timeLimit } from '@drydock/process';
 import pg from 'pg';
 import { z } from 'zod';
 import { openSession } from '../../session/session';
@@ -148,7 +149,7 @@ class Asker {
   async ask(question: RowQuestion, ms: number): Promise<Answer> {
     const { role } = question;
     if (role === null) return unknown(question, 'its owner is no role of the database');
-    const late = AbortSignal.timeout(ms + graceMs);
+    const late = timeLimit(ms + graceMs);
     try {
       return await this.run(question, role, { ms, late });
     } catch (error) {

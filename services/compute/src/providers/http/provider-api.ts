@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { timeLimit } from '@drydock/process';
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import type { z } from 'zod';
 import type { Change } from '../compute.types';
@@ -197,7 +198,7 @@ async function readAgain<T>(
   const endsAtMs = performance.now() + deadlineMs;
   for (let tried = 1; ; tried += 1) {
     const ownMs = Math.max(1, Math.min(deadlineMs * 0.4, endsAtMs - performance.now()));
-    const ends = AbortSignal.timeout(Math.ceil(ownMs));
+    const ends = timeLimit(Math.ceil(ownMs));
     try {
       return await attempt(signal === undefined ? ends : AbortSignal.any([ends, signal]));
     } catch (error) {

@@ -1,3 +1,4 @@
+import { timeLimit } from '@drydock/process';
 import { Agent, request } from 'undici';
 
 export interface HttpOptions {
@@ -66,7 +67,7 @@ export function openProviderHttp(options: HttpOptions): ProviderHttp {
   });
   return {
     ask: async (call, signal) => {
-      const deadline = AbortSignal.timeout(options.deadlineMs);
+      const deadline = timeLimit(options.deadlineMs);
       const ends = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
       try {
         const answer = await request(urlOf(options.baseUrl, call), {

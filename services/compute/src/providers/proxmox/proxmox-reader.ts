@@ -1,3 +1,4 @@
+import { timeLimit } from '@drydock/process';
 import { z } from 'zod';
 import type { Change, ComputeReason, Machine, MachineSnapshot, ProviderAction } from '../compute.types';
 import { ComputeError, type ComputeReader } from '../compute-provider';
@@ -61,7 +62,7 @@ const agentMsMax = 5_000;
 /** The addresses that the guest reports. The list is empty if no agent answers. */
 async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSignal): Promise<string[]> {
   if (vm.status !== 'running') return [];
-  const ends = AbortSignal.timeout(agentMsMax);
+  const ends = timeLimit(agentMsMax);
   const either = signal === undefined ? ends : AbortSignal.any([ends, signal]);
   try {
     const said = interfacesSchema.safeParse(

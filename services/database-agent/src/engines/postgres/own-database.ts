@@ -56,6 +56,7 @@ export async function endBackend(adminUrl: string, port: number): Promise<void> 
   await withServer(adminUrl, (client) => client.query(sql, [port]));
 }
 
+/** The size on disk in bytes; null if the server does not answer. */
 export async function readSize(adminUrl: string, databaseName: string): Promise<number | null> {
   try {
     return await withServer(adminUrl, async (client) => {
@@ -93,6 +94,7 @@ export interface Access {
   kept: readonly string[];
 }
 
+/** Lets customers in if `isOpen`, and otherwise keeps them out. Does nothing before the database was made. */
 export async function applyAccess(
   adminUrl: string,
   databaseName: string,

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { RootKey } from '@drydock/archive';
+import { timeLimit } from '@drydock/process';
 import { withSpan } from '../driver-span';
 import { translated } from '../local-errors';
 import type {
@@ -149,7 +150,7 @@ const answerMsMax = 15_000;
 /** The HTTP status of the front page of the site. The web server of the host is asked through ssh, on its loopback. */
 async function askPage({ connection, config }: SshTools, site: SiteRef, stop: AbortSignal): Promise<number> {
   const { host, pathname } = new URL(urlOf(config, site));
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(answerMsMax)]);
+  const signal = AbortSignal.any([stop, timeLimit(answerMsMax)]);
   const channel = await connection.forward(config.web_port, signal);
   try {
     return await new Promise<number>((resolve, reject) => {

@@ -76,6 +76,13 @@ onHost('a host over ssh behind a bad network', () => {
     return call();
   }
 
+  /** The driver may notice only later that the silent connection is dead, so calls are repeated until one succeeds. */
+  async function reconnect(site: SiteRef): Promise<void> {
+    proxy.reset();
+    proxy.faults.isBlackhole = false;
+    await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
+  }
+
   it('every call that has lost its connection succeeds when it is repeated', async () => {
     const site = newSiteRef();
     await afterLosses(() => driver.create(site, { domain: 'shop.example.com' }, nextOrder()));
@@ -106,10 +113,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(silent).rejects.toThrow('silent');
     const stopped = driver.probe(site, nextOrder(AbortSignal.timeout(300)));
     await expect(stopped).rejects.toMatchObject({ name: 'TimeoutError' });
-    proxy.reset();
-    proxy.faults.isBlackhole = false;
-    // The driver may notice only later that the old connection is dead, so calls are repeated until one succeeds.
-    await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
+    await reconnect(site);
   });
 
   it('counts a site on a silent host as one that does not serve, long before the host is given up', async () => {
@@ -119,8 +123,7 @@ onHost('a host over ssh behind a bad network', () => {
     proxy.faults.isBlackhole = true;
     const step = { ...order, mode: site.mode };
     const serves = await doesServe({ siteHosts: { ssh: driver } }, step, { ...site, platform: 'ssh' });
-    proxy.reset();
-    proxy.faults.isBlackhole = false;
+    await reconnect(site);
     expect([serves, order.signal.aborted]).toEqual([false, false]);
   });
 
