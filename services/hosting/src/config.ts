@@ -29,6 +29,7 @@ const changeSiteHost = { SITE_HOST_SECRET: secretsField('Signs control calls to 
 
 const given = () => z.string().min(1).optional();
 
+/** The bucket of the backups. Without a bucket the backups stay in BACKUPS_DIR. */
 const bucketFields = {
   BACKUPS_S3_ENDPOINT: z
     .url('must be a URL')

@@ -117,3 +117,16 @@ test('a workflow that is unknown or over, and a malformed id, are refused, and n
     stderr: 'The workflow does not wait for staff\n',
   });
 });
+
+test('staff are told if more workflows wait than are listed', async () => {
+  const { workflowId } = await park(uuidv7());
+  expect((await staff('parked')).stdout).not.toContain('More than');
+  await world.pool.query(
+    `INSERT INTO workflow SELECT (jsonb_populate_record(w, jsonb_build_object('id', gen_random_uuid(),
+        'resource_key', gen_random_uuid()))).* FROM workflow w, generate_series(1, 200) WHERE w.id = $1`,
+    [workflowId],
+  );
+  const { stdout } = await staff('parked');
+  expect(stdout.match(/^\S+ {2}one_way {2}live/gm)).toHaveLength(200);
+  expect(stdout).toContain('More than these 200 wait.');
+});

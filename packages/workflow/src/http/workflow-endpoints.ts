@@ -1,6 +1,7 @@
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import { subjectPaths, type WorkflowFilter, type WorkflowView } from '@drydock/contracts/platform/workflows';
+import { timeLimit } from '@drydock/process';
 import type { Caller } from '@drydock/service/access';
 import type { Sql } from '@drydock/service/database';
 import { audit } from '@drydock/service/effects';
@@ -172,7 +173,7 @@ const decideWorkflow = <Tx, Name extends string>(
     if (waitMs > 0) {
       const changes = watchVersions(database.sql(), params.workflowId, {
         listener,
-        signal: AbortSignal.timeout(waitMs),
+        signal: timeLimit(waitMs),
       });
       for await (const { view } of changes) if (view.status === 'failed') break;
     }

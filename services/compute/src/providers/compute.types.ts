@@ -39,7 +39,7 @@ export type ComputeReason =
   | 'foreign'
   /** Final: the provider refuses Drydock's credential (401, 403). A workflow step that meets it pages staff. */
   | 'credentials_refused'
-  /** Final: any other refusal, such as of a malformed request. A workflow step that meets it pages staff. */
+  /** Final: the change failed for none of the reasons above, such as a malformed request. The step pages staff. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';

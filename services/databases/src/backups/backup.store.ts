@@ -69,6 +69,7 @@ export async function findBackupOf(
   return row === null ? null : toBackup(row);
 }
 
+/** Finds the newest completed backup; null if there is none. */
 export async function findNewestBackup(tx: Reader, databaseId: string): Promise<DatabaseBackup | null> {
   const row = await tx.databaseBackup.findFirst({
     where: { databaseId, status: 'completed' },

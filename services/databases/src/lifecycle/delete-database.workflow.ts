@@ -7,6 +7,7 @@ import { changeStatus } from '../databases/database.store';
 import { databaseBackupsPrefix } from '../providers/backup-storage';
 import { retireScheduleOf } from '../upgrades/retire-old-instance.workflow';
 
+/** None of the steps can be undone. */
 export const deleteDatabaseWorkflow = defineWorkflow({ kind: 'delete_database', input: z.strictObject({}) })
   .pointOfNoReturn()
   .step('destroy', {
