@@ -53,15 +53,15 @@ function createRateLimit(
 ): RateLimit {
   let perHour = perHourAtFirst;
   const projects = new Map<string, { left: number; at: number; passed: number[]; peak: number }>();
-  const budgetOf = (project: string) => {
-    const budget = projects.get(project) ?? { left: perHour, at: clock.now(), passed: [], peak: 0 };
+  const budgetOf = (project: string, now: number) => {
+    const budget = projects.get(project) ?? { left: perHour, at: now, passed: [], peak: 0 };
     projects.set(project, budget);
     return budget;
   };
   return {
     take: (project) => {
       const now = clock.now();
-      const budget = budgetOf(project);
+      const budget = budgetOf(project, now);
       budget.left = Math.min(perHour, budget.left + ((now - budget.at) * perHour) / hourMs);
       budget.at = now;
       const isAllowed = budget.left >= 1;
