@@ -106,6 +106,7 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   listDatabases: { command: 'databases list', columns: database },
   createDatabase: { command: 'databases create', columns: [...database, 'username', 'password'] },
   getDatabase: { command: 'databases get' },
+  getDatabaseStorage: { command: 'databases storage' },
   updateDatabase: { command: 'databases update' },
   deleteDatabase: { command: 'databases delete', asks: 'getDatabase' },
   preflightDatabaseDeletion: { dryRunOf: 'deleteDatabase' },

@@ -5,9 +5,11 @@ import {
   databaseHostProtocol,
   ensureDatabaseSchema,
   hostMajorsSchema,
+  hostStorageSchema,
   judgementSchema,
   precheckSchema,
   prepareTargetSchema,
+  storageAnswerSchema,
   upgradeSchema,
 } from '@drydock/agent/database';
 import { isDiskFull } from '@drydock/agent/jobs';
@@ -39,8 +41,10 @@ export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
   ): ControlRoute => change(`POST /upgrade/${rest}`, { op: `post_upgrade_${rest}`, body: upgradeSchema }, work);
   return [
     hostRoute('GET /engines', async () => ok({ majors: await installedMajors() }), hostMajorsSchema),
+    hostRoute('GET /storage', async () => ok({ databases: databases.readStorage() }), hostStorageSchema),
     route('PUT', async (id, body) => ok(await databases.ensure(id, ensureDatabaseSchema.parse(body)))),
     route('GET', async (id) => ok(await databases.describe(id)), databaseDescriptionSchema),
+    route('GET /storage', async (id) => ok({ storage: databases.read(id).storage }), storageAnswerSchema),
     route('DELETE', async (id, body) => {
       await databases.destroy(id, changeSchema.parse(body));
       return done;

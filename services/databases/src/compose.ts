@@ -6,6 +6,7 @@ import { composeWorkerProcess, connectWorkflows } from '@drydock/workflow/http';
 import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './context/database.store';
 import { databasePasswords } from './context/database-password';
+import { keepWatchingStorage } from './databases/watch-storage';
 import { localBackupStorage } from './providers/backup-storage.local';
 import { localDatabaseProvider, localDatabaseReader } from './providers/database-provider.local';
 import { routes } from './routes';
@@ -69,8 +70,10 @@ export function composeWorker(config: WorkerConfig): Process {
     now: () => new Date(),
   };
   const schedule = (): void => {
-    const looking = keepEndingForgottenMoves(context, log);
-    lifetime.onClose('forgotten moves', () => looking.stop());
+    const moves = keepEndingForgottenMoves(context, log);
+    lifetime.onClose('forgotten moves', () => moves.stop());
+    const storage = keepWatchingStorage(context, log);
+    lifetime.onClose('storage of databases', () => storage.stop());
   };
   return composeWorkerProcess(foundation, config, { name: serviceName, workflows, context, schedule });
 }

@@ -2,14 +2,17 @@ import { conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/
 import { type ConformanceWorld, giveMetadata } from '@drydock/service/testing/conformance-rule';
 import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
+import { type CountingAgent, startCountingAgent } from '../test/counting-agent';
 import { givenBackup, givenDatabase, startApi } from '../test/databases-api';
 import { databaseSubject } from './databases/database.types';
 
 const owner = callerOf();
+let agent: CountingAgent;
 let api: ServiceApi;
 let world: ConformanceWorld;
 beforeAll(async () => {
-  api = await startApi(owner);
+  agent = await startCountingAgent();
+  api = await startApi(owner, agent.environment);
   await standInForWorkers(api, { try_database_backup: {} });
   await api.rows("INSERT INTO org_quotas (org_id, mode, max_count) VALUES ($1, 'live', 10000)", [owner.orgId]);
   world = {
@@ -29,12 +32,15 @@ beforeAll(async () => {
       const backupId = await givenBackup(api, databaseId);
       return { params: { databaseId, backupId, workflowId, orgId: caller.orgId } };
     },
-    // No database agent runs, so there is no plan of an upgrade.
+    // The agent is a stand-in, which makes no plan of an upgrade.
     cannotSucceed: { preflightDatabaseUpgrade: '503 dependency_unavailable' },
     waiting: ['preflightDatabaseBackupRestore'],
   };
 });
-afterAll(() => api.close());
+afterAll(async () => {
+  await api.close();
+  await agent.close();
+});
 
 describe('every operation of databases', () => {
   // Each check contains its own expectations.

@@ -9,6 +9,7 @@ import { getCatalogue } from './catalogue/catalogue';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { databaseParent, getDatabase, listDatabases, updateDatabase } from './databases/database-record';
+import { getDatabaseStorage } from './databases/get-storage';
 import { createDatabase } from './lifecycle/create-database';
 import { deleteDatabase, preflightDeletion } from './lifecycle/delete-database';
 import { preflightRestore, restoreDatabase } from './restores/restore-database';
@@ -24,6 +25,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(quotas.getDatabaseQuota, getQuota(context)),
   route(quotas.setDatabaseQuota, setQuota(context, '/v1/databases/quota')),
   route(databases.getDatabase, getDatabase(context)),
+  route(databases.getDatabaseStorage, getDatabaseStorage(context)),
   route(databases.updateDatabase, updateDatabase(context)),
   route(databases.deleteDatabase, deleteDatabase(context)),
   route(databases.preflightDatabaseDeletion, preflightDeletion(context)),

@@ -12,11 +12,15 @@ export const databases: TestedService = {
   compose: (environment) => composeApi(readServerConfig(environment)),
 };
 
-/** Starts the API without a worker and without a database agent, so that accepted work stays queued. */
-export const startApi = (caller: Caller): Promise<ServiceApi> =>
+/**
+ * Starts the API without a worker, so that accepted work stays queued, and without a database agent unless `own` names
+ * one.
+ */
+export const startApi = (caller: Caller, own: Record<string, string> = {}): Promise<ServiceApi> =>
   startServiceApi(databases, caller, {
     DATABASE_HOST_URL: `http://${nowhere}`,
     DATABASE_HOST_READER_SECRET: newSecret(),
+    ...own,
   });
 
 export interface GivenDatabase {

@@ -339,7 +339,8 @@ export class Examples {
     for (const id of ['getDatabaseCatalogue', 'listDatabases']) await this.send(id);
     const made = await this.idOf('createDatabase');
     const databaseId = this.demo.databases?.[0]?.id ?? '';
-    for (const id of ['getDatabase', 'updateDatabase', 'takeDatabaseBackup']) await this.send(id, { databaseId });
+    for (const id of ['getDatabase', 'getDatabaseStorage', 'updateDatabase', 'takeDatabaseBackup'])
+      await this.send(id, { databaseId });
     const backupId = String((await this.firstIn('listDatabaseBackups', { databaseId }))['id']);
     for (const id of ['getDatabaseBackup', 'preflightDatabaseBackupRestore', 'restoreDatabaseBackup'])
       await this.send(id, { databaseId, backupId });

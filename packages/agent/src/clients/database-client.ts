@@ -14,6 +14,7 @@ import {
   cutoverAnswerSchema,
   type DatabaseDescription,
   DatabaseHostError,
+  type DatabaseStorage,
   type DumpJob,
   type DumpResult,
   databaseDescriptionSchema,
@@ -21,11 +22,13 @@ import {
   dumpResultSchema,
   type EnsureDatabase,
   hostMajorsSchema,
+  hostStorageSchema,
   judgementSchema,
   type LoadDumpJob,
   type LoadedDump,
   loadedDumpSchema,
   type PrepareTarget,
+  storageAnswerSchema,
   type TryDumpResult,
   tryDumpResultSchema,
   type UpgradeComparison,
@@ -63,6 +66,13 @@ export interface DatabaseHostClient {
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
   /** Throws `unknown_database` also for a database whose creation has not finished. */
   readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
+  /**
+   * Reads how much of its storage a database used at the last count. Null until the first count since the start of the
+   * agent, and of an agent of an earlier version, which does not know this call.
+   */
+  readStorage(databaseId: string, signal?: AbortSignal): Promise<DatabaseStorage | null>;
+  /** Reads the storage of all databases that have been counted, by their ids; of an earlier agent, of none. */
+  listStorage(signal?: AbortSignal): Promise<Record<string, DatabaseStorage>>;
   destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
   /** Checks whether an upgrade is possible. `withTrial` also creates the schema in an empty instance of `toMajor`. */
   precheck(
@@ -99,21 +109,30 @@ export interface DatabaseHostClient {
 }
 
 /** The calls of a reader. A reader has a separate secret, with which the agent accepts no change. */
-export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
+export type DatabaseHostReaderClient = Pick<
+  DatabaseHostClient,
+  'listMajors' | 'readDatabase' | 'readStorage' | 'listStorage' | 'precheck' | 'close'
+>;
 
 /** The time limit of a call. The slowest call is a precheck, which the agent ends after 80 s. */
 const deadlineMs = 90_000;
 
+/** Null if the agent does not know the call, because it is of an earlier version. */
+function unlessUnknown<T>(asked: Promise<T>): Promise<T | null> {
+  return asked.catch((error: unknown) => {
+    if (error instanceof DatabaseHostError && error.code === 'unknown_route') return null;
+    throw error;
+  });
+}
+
 const questions = (ask: ControlClient['ask']): Omit<DatabaseHostReaderClient, 'close'> => ({
-  listMajors: async (signal) => {
-    try {
-      return (await ask('GET /engines', { id: null, signal, answer: hostMajorsSchema })).majors;
-    } catch (error) {
-      if (error instanceof DatabaseHostError && error.code === 'unknown_route') return [];
-      throw error;
-    }
-  },
+  listMajors: async (signal) =>
+    (await unlessUnknown(ask('GET /engines', { id: null, signal, answer: hostMajorsSchema })))?.majors ?? [],
   readDatabase: (id, signal) => ask('GET', { id, signal, answer: databaseDescriptionSchema }),
+  readStorage: async (id, signal) =>
+    (await unlessUnknown(ask('GET /storage', { id, signal, answer: storageAnswerSchema })))?.storage ?? null,
+  listStorage: async (signal) =>
+    (await unlessUnknown(ask('GET /storage', { id: null, signal, answer: hostStorageSchema })))?.databases ?? {},
   precheck: (id, { toMajor, withTrial }, signal) =>
     ask('POST /precheck', { id, body: { to_major: toMajor, with_trial: withTrial }, signal, answer: judgementSchema }),
 });

@@ -80,6 +80,23 @@ export const upgradePhaseSchema = z.enum(['prepared', 'switched', 'finished']);
 /** The major versions, of every engine, whose programs the agent has. */
 export const hostMajorsSchema = z.object({ majors: z.array(majorSchema) });
 
+/** How much of its storage a database used at the last count. */
+export const databaseStorageSchema = z.object({
+  /** `full`: above its storage, it takes no more. `far_over`: more than a fifth above, it gets no sessions. */
+  state: z.enum(['within', 'full', 'far_over']),
+  limit_bytes: z.number(),
+  data_bytes: z.number(),
+  /** The log of changes, which has the same limit while an upgrade copies the data; null at any other time. */
+  log_bytes: z.number().nullable(),
+  counted_at: z.string(),
+});
+export type DatabaseStorage = z.infer<typeof databaseStorageSchema>;
+
+/** Null until the first count since the start of the agent. */
+export const storageAnswerSchema = z.object({ storage: databaseStorageSchema.nullable() });
+/** The storage of each database that has been counted since the start of the agent, by the id of the database. */
+export const hostStorageSchema = z.object({ databases: z.record(z.string(), databaseStorageSchema) });
+
 export const databaseDescriptionSchema = z.object({
   database_id: z.string(),
   mode: modeSchema,

@@ -211,6 +211,46 @@ export const getDatabase = endpoint({
   tags,
 });
 
+export const storageStateSchema = z.enum(['ok', 'nearly_full', 'full', 'closed']);
+export type StorageState = z.infer<typeof storageStateSchema>;
+
+export const databaseStorageSchema = z
+  .strictObject({
+    state: storageStateSchema
+      .nullable()
+      .describe(
+        'nearly_full from nine tenths on; full takes no more until some is removed; closed, more than a fifth over, ' +
+          'gets no sessions; null where it has not been counted.',
+      ),
+    limit_bytes: z.int().min(0).describe('The storage of its size, in bytes.'),
+    data_bytes: z
+      .int()
+      .min(0)
+      .nullable()
+      .describe('What it takes of that, in bytes, with indexes and temporary files; null where it was not counted.'),
+    log_bytes: z
+      .int()
+      .min(0)
+      .nullable()
+      .describe('Its log of changes in bytes, which has a limit of the same size while an upgrade copies; null else.'),
+    counted_at: timestampSchema.nullable().describe('When it was counted; null where it was not.'),
+  })
+  .meta({ id: 'DatabaseStorage' });
+export type DatabaseStorage = z.infer<typeof databaseStorageSchema>;
+
+export const getDatabaseStorage = endpoint({
+  id: 'getDatabaseStorage',
+  service: 'databases',
+  method: 'GET',
+  path: '/v1/databases/{databaseId}/storage',
+  summary: 'How full a database is, as last counted',
+  permissions: ['databases.view'],
+  params: { databaseId },
+  response: { status: 200, schema: databaseStorageSchema },
+  problems: [],
+  tags,
+});
+
 export const updateDatabase = endpoint({
   id: 'updateDatabase',
   service: 'databases',

@@ -75,8 +75,9 @@ export const listAuditLog = endpoint({
 
 /**
  * The meaning of each type of event. The service that runs a workflow sends the types `workflow.*`, each when the
- * workflow reaches the state that the type describes. `webhook.disable` comes from the keys service itself, without a
- * call. Every other type is the action of a call, or of a command of staff, that was carried out at once.
+ * workflow reaches the state that the type describes. `webhook.disable` and `database.storage_*` come from Drydock
+ * itself, without a call. Every other type is the action of a call, or of a command of staff, that was carried out at
+ * once.
  */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',
@@ -103,6 +104,10 @@ export const eventMeanings = {
   'site.update': "A site's name or metadata were changed",
   'server.update': "A server's name or metadata were changed",
   'database.update': "A database's label or metadata were changed",
+  'database.storage_nearly_full': 'A database uses nine tenths of its storage',
+  'database.storage_full': 'A database is full: it takes no more until some of it is removed',
+  'database.storage_closed': 'A database is more than a fifth over its storage, and gets no sessions',
+  'database.storage_freed': 'A database that was full takes more again',
   'quota.set': "Staff have set an organisation's quota",
   'board.create': 'A board was created',
   'board.add_column': 'A column was added to a board',

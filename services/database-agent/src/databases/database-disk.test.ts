@@ -77,6 +77,13 @@ describe('a database of Postgres', () => {
     await until(async () => (await write()) === '25006', { ...waits, what: 'the limit' });
     await expect(open.query('select 1')).rejects.toThrow(/terminat|not queryable|ended/i);
     expect(await runSql(customer(database), 'select count(*)::int > 10 as kept from filled')).toEqual([{ kept: true }]);
+    const storage = await host.client.readStorage(databaseId);
+    expect(storage).toMatchObject({ state: 'full', limit_bytes: limitGb * 1e9, log_bytes: null });
+    expect(storage?.data_bytes).toBeGreaterThan(limitGb * 1e9);
+    expect(await host.client.listStorage()).toMatchObject({
+      [databaseId]: { state: 'full' },
+      [neighbourId]: { state: 'within' },
+    });
     await runSql(customer(neighbour), "create table filled as select '\\x00'::bytea as content");
     expect(await write(neighbour)).toBe('done');
   });
@@ -106,6 +113,7 @@ describe('a database of Postgres', () => {
     };
     await until(isRefused, { ...waits, everyMs: 0, what: 'the end of sessions' });
     expect(await shareOf(databaseId, 'pg_wal')).toBeGreaterThan(1.2);
+    expect(await host.client.readStorage(databaseId)).toMatchObject({ state: 'far_over' });
     expect(await write(neighbour)).toBe('done');
     const { adminUrl } = findInstance(host, databaseId);
     await runSql({ connectionString: adminUrl.replace(/postgres$/, 'shop'), ...writable }, 'truncate public.filled');

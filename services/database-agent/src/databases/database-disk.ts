@@ -1,3 +1,4 @@
+import type { DatabaseStorage } from '@drydock/agent/database';
 import { countFolder, countRemoved, type DiskState, diskStateOf, listProcesses } from '@drydock/agent/host';
 import type { Log } from '@drydock/service/telemetry';
 import type { Endpoint } from '../endpoint/endpoint';
@@ -33,6 +34,8 @@ export class DatabaseDisk {
   /** How many sessions had begun at the endpoint by the last count; -1 if the next check must count in any case. */
   private sessionsCounted = -1;
   private countedMs = 0;
+  /** The last count; null until the first count since the start of the agent. */
+  storage: DatabaseStorage | null = null;
 
   constructor(options: DatabaseDiskOptions) {
     this.options = options;
@@ -56,6 +59,13 @@ export class DatabaseDisk {
     const wasFull = this.isFull;
     this.note('data', counted.dataBytes);
     this.note('log', isMoving ? counted.logBytes : 0);
+    this.storage = {
+      state: this.isClosed ? 'far_over' : this.isFull ? 'full' : 'within',
+      limit_bytes: this.options.limitBytes,
+      data_bytes: counted.dataBytes,
+      log_bytes: isMoving ? counted.logBytes : null,
+      counted_at: new Date().toISOString(),
+    };
     this.sessionsCounted = this.isFull ? -1 : sessionsBegun;
     if (counted.logBytes > logBytesMax && !isMoving) await engine.trimLog(server.adminUrl);
     try {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
-import { type DatabaseDescription, DatabaseHostError } from '@drydock/agent/database';
+import { type DatabaseDescription, DatabaseHostError, type DatabaseStorage } from '@drydock/agent/database';
 import { type Accounts, listenStubbornly, type PortAllocator } from '@drydock/agent/host';
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import type { Log } from '@drydock/service/telemetry';
@@ -78,6 +78,11 @@ export class HostedDatabase {
       limitBytes: size.storage_gb * 1e9,
       log: context.log.child({ database_id }),
     });
+  }
+
+  /** How much of its storage the database uses. Null until it has been counted since the start of the agent. */
+  get storage(): DatabaseStorage | null {
+    return this.disk.storage;
   }
 
   get serving(): Instance {

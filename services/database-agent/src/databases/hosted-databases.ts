@@ -1,7 +1,12 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Change, ChangeName } from '@drydock/agent/control';
-import { type DatabaseDescription, DatabaseHostError, type EnsureDatabase } from '@drydock/agent/database';
+import {
+  type DatabaseDescription,
+  DatabaseHostError,
+  type DatabaseStorage,
+  type EnsureDatabase,
+} from '@drydock/agent/database';
 import { admitFence, Changes, type Ledger } from '@drydock/agent/jobs';
 import type { Major } from '@drydock/contracts/databases/major';
 import { removeServerFolders } from '@drydock/process';
@@ -66,6 +71,14 @@ export class HostedDatabases {
     if (!database.record.is_ready)
       throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);
     return database.describe();
+  }
+
+  /** Reads the storage of each database that has been counted, by its id. */
+  readStorage(): Record<string, DatabaseStorage> {
+    const counted: Record<string, DatabaseStorage> = {};
+    for (const [databaseId, { database }] of this.all)
+      if (database.storage !== null) counted[databaseId] = database.storage;
+    return counted;
   }
 
   /** Runs one change of an existing database. Throws `unknown_database`, `stale_fence`, and the errors of `work`. */

@@ -1,9 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { DatabaseHostClient, DatabaseHostReaderClient } from '@drydock/agent/clients';
 import type { Claim } from '@drydock/agent/control';
-import type { DatabaseDescription, UpgradeStage } from '@drydock/agent/database';
+import type { DatabaseDescription, DatabaseStorage, UpgradeStage } from '@drydock/agent/database';
 import { deriveKeys, deriveKeysOf, encodeKeys, type RootKey } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
+import type { CountedStorage } from '../databases/database.types';
 import { translated, unavailableIfDown, unknownAsNull } from './database-errors';
 import {
   type ArchiveToVerify,
@@ -212,12 +213,28 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
   };
 }
 
+const toCounted = (storage: DatabaseStorage): CountedStorage => ({
+  state: storage.state === 'far_over' ? 'closed' : storage.state,
+  limitBytes: storage.limit_bytes,
+  dataBytes: storage.data_bytes,
+  logBytes: storage.log_bytes,
+  countedAt: new Date(storage.counted_at),
+});
+
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     listMajors: (signal) => client.listMajors(signal),
     describe: async ({ databaseId }, signal) => {
       const description = await unknownAsNull(client.readDatabase(databaseId, signal));
       return description === null ? null : toHosted(description);
+    },
+    readStorage: async ({ databaseId }, signal) => {
+      const storage = await unknownAsNull(client.readStorage(databaseId, signal));
+      return storage && toCounted(storage);
+    },
+    listStorage: async (signal) => {
+      const listed = Object.entries(await client.listStorage(signal));
+      return new Map(listed.map(([databaseId, storage]) => [databaseId, toCounted(storage)]));
     },
     planUpgrade: ({ databaseId }, toMajor, signal) =>
       translated(unavailableIfDown(readPlan(client, databaseId, { toMajor, withTrial: true }, signal))),

@@ -3,6 +3,7 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
+import type { CountedStorage } from '../databases/database.types';
 
 export type { FencedCall, FencedCallWithProgress };
 
@@ -205,6 +206,10 @@ export interface DatabaseReader {
    * if it was destroyed.
    */
   describe(database: DatabaseRef, signal?: AbortSignal): Promise<HostedDatabase | null>;
+  /** Null if the database does not exist, or has not been counted since the start of the provider. */
+  readStorage(database: DatabaseRef, signal?: AbortSignal): Promise<CountedStorage | null>;
+  /** The storage of all databases that have been counted, by their ids. */
+  listStorage(signal?: AbortSignal): Promise<ReadonlyMap<string, CountedStorage>>;
   /**
    * Finds everything that would stop an upgrade to this major now. Changes nothing in the database. Rejects with
    * DatabaseProviderError `unknown_database` or `major_not_installed`, or with `unavailable` if the instance does not

@@ -1,9 +1,9 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Log } from '@drydock/service/telemetry';
 import type { WorkflowRun } from '@drydock/workflow/definition';
 import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import type { DatabasesDatabase } from '../context/database.store';
+import { keepLooking, type Looking } from '../context/keep-looking';
 import { changeStatus } from '../databases/database.store';
 import { databaseResourceKey } from '../databases/database.types';
 import type { DatabaseProvider, HostedDatabase } from '../providers/database-provider';
@@ -22,30 +22,11 @@ const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
  * the worker starts, because Drydock's own database may just have been restored to an earlier moment. It repeats the
  * search every hour, and ten seconds after a failure.
  */
-export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
-  const stopping = new AbortController();
-  const look = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      const pause = await endForgottenMoves(looked, stopping.signal).then(
-        (ended) => {
-          if (ended > 0) log.warn({ forgotten_moves: ended }, 'moves of databases that are on no record are ended');
-          return pauseMs.afterLook;
-        },
-        (error: unknown) => {
-          log.debug({ err: error }, 'forgotten moves could not be looked for');
-          return pauseMs.afterFailure;
-        },
-      );
-      await wait(pause, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
-    }
-  };
-  const looking = look();
-  return {
-    stop: () => {
-      stopping.abort();
-      return looking;
-    },
-  };
+export function keepEndingForgottenMoves(looked: Looked, log: Log): Looking {
+  return keepLooking(log, 'forgotten moves', pauseMs, async (signal) => {
+    const ended = await endForgottenMoves(looked, signal);
+    if (ended > 0) log.warn({ forgotten_moves: ended }, 'moves of databases that are on no record are ended');
+  });
 }
 
 interface Available {

@@ -1,0 +1,54 @@
+import { createDatabaseHostReaderClient, type DatabaseHostReaderClient } from '@drydock/agent/clients';
+import { controlRoutesOf, createControlServer, ok } from '@drydock/agent/control';
+import {
+  type DatabaseStorage,
+  databaseHostProtocol,
+  hostStorageSchema,
+  storageAnswerSchema,
+} from '@drydock/agent/database';
+import { tokenKeys } from '@drydock/service/access';
+import { closeServer, listen } from '@drydock/service/http';
+import { createLog } from '@drydock/service/telemetry';
+import { newSecret } from '@drydock/testing/secret';
+
+export interface CountingAgent {
+  /** The storage that the agent reports, by the id of the database. Tests change it. */
+  counted: Record<string, DatabaseStorage>;
+  /** The settings with which an API asks this agent. */
+  environment: Record<string, string>;
+  client: DatabaseHostReaderClient;
+  close(): Promise<void>;
+}
+
+/** Starts a stand-in for a database agent, which knows only how full databases are. */
+export async function startCountingAgent(): Promise<CountingAgent> {
+  const counted: Record<string, DatabaseStorage> = {};
+  const secret = newSecret();
+  const { route, hostRoute } = controlRoutesOf(databaseHostProtocol.things, {
+    change: async (): Promise<never> => {
+      throw new Error('this agent changes nothing');
+    },
+  });
+  const server = createControlServer({
+    protocol: databaseHostProtocol,
+    routes: [
+      hostRoute('GET /storage', async () => ok({ databases: counted }), hostStorageSchema),
+      route('GET /storage', async (id) => ok({ storage: counted[id] ?? null }), storageAnswerSchema),
+    ],
+    keys: tokenKeys(newSecret()),
+    readerKeys: tokenKeys(secret),
+    log: createLog({ service: 'database-host', level: 'silent' }),
+    check: async () => undefined,
+  });
+  const { url } = await listen(server, 0);
+  const client = createDatabaseHostReaderClient({ url, secret });
+  return {
+    counted,
+    environment: { DATABASE_HOST_URL: url, DATABASE_HOST_READER_SECRET: secret },
+    client,
+    close: async () => {
+      await client.close();
+      await closeServer(server);
+    },
+  };
+}
