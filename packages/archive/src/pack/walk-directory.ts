@@ -14,11 +14,11 @@ export interface LivePath {
 
 /**
  * Called for a path that is too long or too deep, which the walk leaves out. Also called for a directory that this
- * process may not read, whose content the walk leaves out.
+ * process may not read or search, whose content the walk leaves out.
  */
 type OnUnreachable = (path: ByteString, reason: string) => void;
 
-export const closedToUs = 'its owner is another, and has closed it';
+export const closedToUs = 'it is closed to the account that reads the files';
 
 interface OpenDirectory {
   path: ByteString;
@@ -49,6 +49,12 @@ export function* walkDirectory(directory: string, onUnreachable: OnUnreachable):
         continue;
       }
       const live = findPath(places, path);
+      if (live === 'closed') {
+        // The names of the directory can be read, but the directory cannot be searched.
+        onUnreachable(top.path, closedToUs);
+        open.pop();
+        continue;
+      }
       if (live === null) continue;
       yield live;
       if (!live.stat.isDirectory()) continue;
@@ -61,11 +67,12 @@ export function* walkDirectory(directory: string, onUnreachable: OnUnreachable):
   }
 }
 
-function findPath(places: DeepPaths, path: ByteString): LivePath | null {
-  return unlessGone(() => {
+function findPath(places: DeepPaths, path: ByteString): LivePath | 'closed' | null {
+  const find = (): LivePath => {
     const location = places.at(path);
     return { path, location, stat: lstatSync(location, { bigint: true }) };
-  });
+  };
+  return path.includes('/') ? unlessClosed(find) : unlessGone(find);
 }
 
 const readNames = (places: DeepPaths, path: ByteString): ByteString[] =>
