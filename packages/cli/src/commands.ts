@@ -43,6 +43,7 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   listSites: { command: 'sites list', columns: site },
   createSite: { command: 'sites create', columns: site },
   getSite: { command: 'sites get' },
+  getSiteStorage: { command: 'sites storage' },
   updateSite: { command: 'sites update' },
   deleteSite: { command: 'sites delete', asks: 'getSite' },
   preflightSiteDeletion: { dryRunOf: 'deleteSite' },

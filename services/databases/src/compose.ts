@@ -1,12 +1,12 @@
 import { createDatabaseHostClient, createDatabaseHostReaderClient } from '@drydock/agent/clients';
-import { createIdempotencyPurge } from '@drydock/service/effects';
+import { createIdempotencyPurge, keepWatchingStorage } from '@drydock/service/effects';
 import { type ApiProcess, composeApiProcess, createPager } from '@drydock/service/http';
 import { deriveKeys, layFoundation, type Process, secretBuffers } from '@drydock/service/process';
 import { composeWorkerProcess, connectWorkflows } from '@drydock/workflow/http';
 import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './context/database.store';
 import { databasePasswords } from './context/database-password';
-import { keepWatchingStorage } from './databases/watch-storage';
+import { watchedStorage } from './databases/storage';
 import { localBackupStorage } from './providers/backup-storage.local';
 import { localDatabaseProvider, localDatabaseReader } from './providers/database-provider.local';
 import { routes } from './routes';
@@ -72,7 +72,7 @@ export function composeWorker(config: WorkerConfig): Process {
   const schedule = (): void => {
     const moves = keepEndingForgottenMoves(context, log);
     lifetime.onClose('forgotten moves', () => moves.stop());
-    const storage = keepWatchingStorage(context, log);
+    const storage = keepWatchingStorage(watchedStorage(database, context.provider), log);
     lifetime.onClose('storage of databases', () => storage.stop());
   };
   return composeWorkerProcess(foundation, config, { name: serviceName, workflows, context, schedule });

@@ -9,7 +9,7 @@ import { getCatalogue } from './catalogue/catalogue';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { databaseParent, getDatabase, listDatabases, updateDatabase } from './databases/database-record';
-import { getDatabaseStorage } from './databases/get-storage';
+import { getDatabaseStorage } from './databases/storage';
 import { createDatabase } from './lifecycle/create-database';
 import { deleteDatabase, preflightDeletion } from './lifecycle/delete-database';
 import { preflightRestore, restoreDatabase } from './restores/restore-database';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/clients';
 import type { ArchiveSource } from '@drydock/archive';
 import { type Mode, modeSchema } from '@drydock/contracts/platform/values';
-import { createIdempotencyPurge } from '@drydock/service/effects';
+import { createIdempotencyPurge, keepWatchingStorage } from '@drydock/service/effects';
 import { type ApiProcess, composeApiProcess, createPager } from '@drydock/service/http';
 import { authorityOf, isEndpointAllowed } from '@drydock/service/outbound';
 import {
@@ -28,7 +28,7 @@ import { isArchiveMissing } from './providers/offsite-errors';
 import type { Destination, OffsiteDrivers, OffsiteReaders, OpenOptions } from './providers/offsite-storage';
 import { s3OffsiteStorage } from './providers/offsite-storage.s3';
 import type { S3Place } from './providers/s3-bucket';
-import { localDrillProbe, localSiteHost, localSiteHostReader } from './providers/site-host.local';
+import { listLocalStorage, localDrillProbe, localSiteHost, localSiteHostReader } from './providers/site-host.local';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
 import { sshSiteHost, sshSiteHostReader } from './providers/ssh/site-host.ssh';
 import { parseSshHost } from './providers/ssh/ssh-config';
@@ -37,6 +37,7 @@ import { createVendorHttp, type VendorHttp } from './providers/vendor-http';
 import type { VendorTimelineReaders, VendorTimelines } from './providers/vendor-timeline';
 import { twentyiTimeline, twentyiTimelineReader } from './providers/vendor-timeline.twentyi';
 import { routes } from './routes';
+import { watchedStorage } from './sites/storage';
 import { keepSchedules, workflows } from './workflows';
 
 /**
@@ -340,6 +341,9 @@ export function composeWorker(config: WorkerConfig): Process {
     schedule: () => {
       const schedules = keepSchedules(database, log);
       lifetime.onClose('schedules', async () => schedules.stop());
+      const watchedSites = watchedStorage(database, (signal) => listLocalStorage(client, signal));
+      const storage = keepWatchingStorage(watchedSites, log);
+      lifetime.onClose('storage of sites', () => storage.stop());
     },
   });
 }

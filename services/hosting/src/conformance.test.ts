@@ -42,6 +42,7 @@ beforeAll(async () => {
     makeThings,
     // No site agent runs, so no application is known. No worker runs, so no storage of a customer can be probed.
     cannotSucceed: {
+      getSiteStorage: '503 dependency_unavailable',
       getSiteApp: '503 dependency_unavailable',
       restartSiteApp: '503 dependency_unavailable',
       putSiteOffsite: '503 dependency_unavailable',

@@ -24,6 +24,7 @@ import { preflightOffsite, restoreOffsite } from './offsite/restore-offsite';
 import { createSite } from './sites/create-site';
 import { getSiteDomain, proveSiteDomain } from './sites/prove-site-domain';
 import { getSite, listSites, siteParent, updateSite } from './sites/site-record';
+import { getSiteStorage } from './sites/storage';
 import { getVendorSnapshots } from './vendor-snapshots/read-timelines';
 import {
   preflightVendorRestore,
@@ -41,6 +42,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(quotas.setSiteQuota, setQuota(context, '/v1/sites/quota')),
   route(sites.getSite, getSite(context)),
   route(sites.updateSite, updateSite(context)),
+  route(sites.getSiteStorage, getSiteStorage(context)),
   route(sites.deleteSite, deleteSite(context)),
   route(sites.preflightSiteDeletion, preflightDeletion(context)),
   route(backups.listSiteBackups, listBackups(context)),

@@ -5,10 +5,12 @@ import {
   ensureSiteSchema,
   freezeSchema,
   hostDatabasesSchema,
+  hostStorageSchema,
   probeSchema,
   releaseIdSchema,
   siteDescriptionSchema,
   siteHostProtocol,
+  siteStorageSchema,
   switchSchema,
 } from '@drydock/agent/site';
 import type { HostedSites } from './sites/hosted-sites';
@@ -18,8 +20,10 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
   const ofJobs = jobRoutesOf(siteHostProtocol.things, sites, sites.jobs);
   const routes = [
     hostRoute('GET /databases', async () => ok({ databases: await sites.offeredDatabases() }), hostDatabasesSchema),
+    hostRoute('GET /storage', async () => ok({ sites: sites.readStorage() }), hostStorageSchema),
     route('PUT', async (id, body) => ok(await sites.ensure(id, ensureSiteSchema.parse(body)))),
     route('GET', async (id) => ok(await sites.read(id).describe()), siteDescriptionSchema),
+    route('GET /storage', async (id) => ok(sites.read(id).disk.storage), siteStorageSchema),
     route('DELETE', async (id, body) => {
       await sites.destroy(id, changeSchema.parse(body));
       return done;

@@ -229,7 +229,8 @@ export class Examples {
   private async sites(): Promise<void> {
     await this.send('listSites');
     const siteId = await this.idOf('createSite');
-    for (const id of ['getSite', 'updateSite', 'getSiteDomain', 'proveSiteDomain']) await this.send(id, { siteId });
+    for (const id of ['getSite', 'getSiteStorage', 'updateSite', 'getSiteDomain', 'proveSiteDomain'])
+      await this.send(id, { siteId });
     const { endpoint, region, bucket, access_key_id, secret_access_key } = this.demo.customer_storage ?? {};
     await this.send('putSiteOffsite', { siteId }, { endpoint, region, bucket, access_key_id, secret_access_key });
     for (const id of ['deleteSiteOffsite', 'preflightSiteDeletion', 'deleteSite']) await this.send(id, { siteId });

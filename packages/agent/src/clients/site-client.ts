@@ -10,13 +10,16 @@ import {
   type FreezeAnswer,
   freezeAnswerSchema,
   hostDatabasesSchema,
+  hostStorageSchema,
   type ProbeAnswer,
   probeAnswerSchema,
   type RestartAnswer,
   restartAnswerSchema,
   type SiteDescription,
+  type SiteStorage,
   siteDescriptionSchema,
   siteHostProtocol,
+  siteStorageSchema,
 } from '../site/protocol';
 import {
   type CountRowsSpec,
@@ -86,6 +89,8 @@ export interface SiteHostClient {
    * JobProblem in addition to the agent's refusals.
    */
   countRows(siteId: string, spec: CountRowsSpec, claim: Claim): Promise<number | null>;
+  /** Reads what every site has on disk, by the ids of the sites. */
+  listStorage(signal?: AbortSignal): Promise<Record<string, SiteStorage>>;
   close(): Promise<void>;
 }
 
@@ -93,6 +98,8 @@ export interface SiteHostClient {
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
+  /** Reads what a site has on disk, as last counted. */
+  readStorage(siteId: string, signal?: AbortSignal): Promise<SiteStorage>;
   /** The engines that a new site can choose on the agent's machine. */
   readDatabases(signal?: AbortSignal): Promise<SiteDatabase[]>;
   close(): Promise<void>;
@@ -116,6 +123,7 @@ export function createSiteHostReaderClient({ url, secret }: ControlAddress): Sit
   return {
     readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
     readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
+    readStorage: (id, signal) => ask('GET /storage', { id, signal, answer: siteStorageSchema }),
     readDatabases: async (signal) =>
       (await ask('GET /databases', { id: null, signal, answer: hostDatabasesSchema })).databases,
     close,
@@ -165,6 +173,7 @@ export function createSiteHostClient(address: ControlAddress): SiteHostClient {
           result: countRowsResultSchema,
         })
       ).rows,
+    listStorage: async (signal) => (await ask('GET /storage', { id: null, signal, answer: hostStorageSchema })).sites,
     close,
   };
 }

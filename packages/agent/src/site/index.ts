@@ -7,6 +7,7 @@ export {
   firstReleaseId,
   freezeSchema,
   hostDatabasesSchema,
+  hostStorageSchema,
   type ProbeAnswer,
   probeSchema,
   type RestartAnswer,
@@ -14,8 +15,10 @@ export {
   type SiteDescription,
   SiteHostError,
   type SiteHostErrorCode,
+  type SiteStorage,
   siteDescriptionSchema,
   siteHostProtocol,
+  siteStorageSchema,
   switchSchema,
 } from './protocol';
 export {

@@ -81,6 +81,25 @@ export const siteDescriptionSchema = z.object({
   free_bytes: z.number(),
 });
 
+const countedSchema = z.object({
+  /**
+   * `full`: the application was ended, or the database takes no more. `far_over`: the database is more than a fifth
+   * above the limit and gets no sessions.
+   */
+  state: z.enum(['within', 'full', 'far_over']),
+  bytes: z.number(),
+  counted_at: z.string(),
+});
+/** The disk space of a live release at the last count. A part is null until it has been counted. */
+export const siteStorageSchema = z.object({
+  /** The limit of the files, and separately of the database. */
+  limit_bytes: z.number(),
+  files: countedSchema.nullable(),
+  database: countedSchema.nullable(),
+});
+/** The storage of each site, by the id of the site. */
+export const hostStorageSchema = z.object({ sites: z.record(z.string(), siteStorageSchema) });
+
 export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
 /**
  * The result of a request to a site. `app_generation` is the number of the application's process that answered, or null
@@ -114,6 +133,7 @@ export const restartAnswerSchema = z.object({ restarted_at: z.string(), generati
 
 export type EnsureSite = z.infer<typeof ensureSiteSchema>;
 export type SiteDescription = z.infer<typeof siteDescriptionSchema>;
+export type SiteStorage = z.infer<typeof siteStorageSchema>;
 export type FreezeAnswer = z.infer<typeof freezeAnswerSchema>;
 export type AppDescription = z.infer<typeof appDescriptionSchema>;
 export type RestartAnswer = z.infer<typeof restartAnswerSchema>;

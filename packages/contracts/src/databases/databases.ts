@@ -10,6 +10,7 @@ import {
   metadataSchema,
   pageOf,
   pageQuerySchema,
+  storageStateSchema,
   text,
   textFilter,
   timestampSchema,
@@ -210,9 +211,6 @@ export const getDatabase = endpoint({
   problems: [],
   tags,
 });
-
-export const storageStateSchema = z.enum(['ok', 'nearly_full', 'full', 'closed']);
-export type StorageState = z.infer<typeof storageStateSchema>;
 
 export const databaseStorageSchema = z
   .strictObject({

@@ -10,6 +10,7 @@ import {
   metadataSchema,
   pageOf,
   pageQuerySchema,
+  storageStateSchema,
   text,
   textFilter,
   timestampSchema,
@@ -154,6 +155,43 @@ export const getSite = endpoint({
   permissions: ['sites.view'],
   params: { siteId },
   response: { status: 200, schema: siteSchema },
+  problems: [],
+  tags,
+});
+
+const countedStorageSchema = z
+  .strictObject({
+    state: storageStateSchema.describe(
+      'nearly_full from nine tenths on. full: the application is ended, or the database takes no more, until some is ' +
+        'removed. closed, more than a fifth over: the database gets no sessions.',
+    ),
+    used_bytes: z.int().min(0).describe('What it takes on disk, in bytes.'),
+    counted_at: timestampSchema.describe('When it was counted.'),
+  })
+  .meta({ id: 'CountedStorage' });
+
+export const siteStorageSchema = z
+  .strictObject({
+    limit_bytes: z
+      .int()
+      .min(0)
+      .nullable()
+      .describe('What the files may take, and the database as much again, in bytes; null where nothing is counted.'),
+    files: countedStorageSchema.nullable().describe('The files; null where they have not been counted.'),
+    database: countedStorageSchema.nullable().describe('The database; null where it has not been counted.'),
+  })
+  .meta({ id: 'SiteStorage' });
+export type SiteStorage = z.infer<typeof siteStorageSchema>;
+
+export const getSiteStorage = endpoint({
+  id: 'getSiteStorage',
+  service: 'hosting',
+  method: 'GET',
+  path: '/v1/sites/{siteId}/storage',
+  summary: 'How full a site of platform local is, as last counted; on other platforms nothing is counted',
+  permissions: ['sites.view'],
+  params: { siteId },
+  response: { status: 200, schema: siteStorageSchema },
   problems: [],
   tags,
 });

@@ -75,8 +75,8 @@ export const listAuditLog = endpoint({
 
 /**
  * The meaning of each type of event. The service that runs a workflow sends the types `workflow.*`, each when the
- * workflow reaches the state that the type describes. `webhook.disable` and `database.storage_*` come from Drydock
- * itself, without a call. Every other type is the action of a call, or of a command of staff, that was carried out at
+ * workflow reaches the state that the type describes. `webhook.disable` and `*.storage_*` come from Drydock itself,
+ * without a call. Every other type is the action of a call, or of a command of staff, that was carried out at
  * once.
  */
 export const eventMeanings = {
@@ -103,6 +103,10 @@ export const eventMeanings = {
   'deleted_site.release': 'A deleted site may be brought back again',
   'site.update': "A site's name or metadata were changed",
   'server.update': "A server's name or metadata were changed",
+  'site.storage_nearly_full': "A site's files or its database use nine tenths of their storage",
+  'site.storage_full': "A site's files or its database are full: they take no more until some is removed",
+  'site.storage_closed': "A site's database is more than a fifth over its storage, and gets no sessions",
+  'site.storage_freed': 'A site that was full takes more again',
   'database.update': "A database's label or metadata were changed",
   'database.storage_nearly_full': 'A database uses nine tenths of its storage',
   'database.storage_full': 'A database is full: it takes no more until some of it is removed',

@@ -105,6 +105,7 @@ const values: Readonly<Record<string, string | number | boolean | null | Readonl
   needed_bytes: 4_194_304,
   limit_bytes: 40_000_000_000,
   data_bytes: 12_400_000_000,
+  used_bytes: 1_240_000_000,
   log_bytes: 52_000_000,
   free_bytes: 85_899_345_920,
   progress: 40,

@@ -49,6 +49,15 @@ export const auditing = (accepted: string, { action, target }: Record<'action' |
   `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ` +
   `${target}, id FROM ${accepted})`;
 
+/**
+ * A CTE `audited` that writes the audit entry of a change that Drydock itself has made at once. `changed` is the name
+ * of the CTE that returns the `org_id` and `mode` of the changed row. There is no entry if `action` is null. `action`
+ * and `target` are SQL expressions.
+ */
+export const auditingChange = (changed: string, { action, target }: Record<'action' | 'target', string>): string =>
+  `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode::text, NULL, ${action}, ${target}, NULL ` +
+  `FROM ${changed} WHERE ${action} IS NOT NULL)`;
+
 const insertSql = 'INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target, workflow_id)';
 
 let oldestAt: string | null = null;

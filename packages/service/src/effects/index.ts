@@ -2,3 +2,4 @@ export { audit, auditing, auditOutbox, secondsSince, timestampSql } from './audi
 export { Bell } from './bell';
 export { createIdempotencyPurge, purgeIdempotency } from './idempotency';
 export { createOutboxDelivery, type Outbox, type OutboxRow } from './outbox-delivery';
+export { type Fullness, keepWatchingStorage, storageStateOf, type WatchedStorage, watchStorage } from './watch-storage';

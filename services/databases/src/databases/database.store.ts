@@ -1,5 +1,5 @@
-import type { DatabaseFilter, DatabaseStatus, StorageState } from '@drydock/contracts/databases/databases';
-import { type Metadata, type Mode, metadataSchema } from '@drydock/contracts/platform/values';
+import type { DatabaseFilter, DatabaseStatus } from '@drydock/contracts/databases/databases';
+import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
 import { carrying, createdBetween, holding, lockRow, oneOf, type Sql } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import { type ManagedDatabase as DatabaseRow, Prisma } from '../generated/prisma/client';
@@ -89,31 +89,6 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
         WHERE workflow_id = $2::uuid AND name = 'cutover' AND status = 'succeeded')`,
     [databaseId, workflowId, detail],
   );
-}
-
-export interface StorageRow {
-  id: string;
-  orgId: string;
-  mode: Mode;
-  storageState: StorageState;
-}
-
-/** Finds these databases, and all whose recorded state is not `ok`. */
-export const listStorageStates = (tx: Reader, databaseIds: string[]): Promise<StorageRow[]> =>
-  tx.managedDatabase.findMany({
-    where: { status: { not: 'deleted' }, OR: [{ id: { in: databaseIds } }, { storageState: { not: 'ok' } }] },
-    select: { id: true, orgId: true, mode: true, storageState: true },
-  });
-
-/** Records the state, unless another worker has changed it since it was read. Resolves with whether it did. */
-export async function recordStorageState(
-  tx: Tx,
-  { id, storageState }: StorageRow,
-  next: StorageState,
-): Promise<boolean> {
-  const where = { id, storageState, status: { not: 'deleted' as const } };
-  const { count } = await tx.managedDatabase.updateMany({ where, data: { storageState: next } });
-  return count === 1;
 }
 
 export async function recordAddress(

@@ -45,15 +45,4 @@ export interface ManagedDatabase {
   createdAt: Date;
 }
 
-/** How much of its storage a database used at the last count. */
-export interface CountedStorage {
-  /** `full`: above its storage, it takes no more. `closed`: more than a fifth above, it gets no sessions. */
-  state: 'within' | 'full' | 'closed';
-  limitBytes: number;
-  dataBytes: number;
-  /** The log of changes, which has the same limit while an upgrade copies the data; null at any other time. */
-  logBytes: number | null;
-  countedAt: Date;
-}
-
 export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });

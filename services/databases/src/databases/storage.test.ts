@@ -1,4 +1,5 @@
 import type { DatabaseStorage } from '@drydock/agent/database';
+import { watchStorage } from '@drydock/service/effects';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
@@ -7,7 +8,7 @@ import { type CountingAgent, startCountingAgent } from '../../test/counting-agen
 import { givenDatabase, startApi } from '../../test/databases-api';
 import { type DatabasesDatabase, openDatabase } from '../context/database.store';
 import { localDatabaseReader } from '../providers/database-provider.local';
-import { watchStorage } from './watch-storage';
+import { watchedStorage } from './storage';
 
 const owner = callerOf();
 const limit = 20_000_000_000;
@@ -33,8 +34,8 @@ const usage = (share: number, change: Partial<DatabaseStorage> = {}): DatabaseSt
   counted_at: '2026-11-29T09:00:00.000Z',
   ...change,
 });
-const look = (): Promise<void> =>
-  watchStorage({ database, provider: localDatabaseReader(agent.client) }, new AbortController().signal);
+const look = () =>
+  watchStorage(watchedStorage(database, localDatabaseReader(agent.client)), new AbortController().signal);
 const storageOf = async (id: string) => api.call('GET', `/v1/databases/${id}/storage`);
 
 describe('GET /v1/databases/{databaseId}/storage', () => {

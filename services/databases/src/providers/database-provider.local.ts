@@ -4,11 +4,11 @@ import type { Claim } from '@drydock/agent/control';
 import type { DatabaseDescription, DatabaseStorage, UpgradeStage } from '@drydock/agent/database';
 import { deriveKeys, deriveKeysOf, encodeKeys, type RootKey } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
-import type { CountedStorage } from '../databases/database.types';
 import { translated, unavailableIfDown, unknownAsNull } from './database-errors';
 import {
   type ArchiveToVerify,
   type ArchiveToWrite,
+  type CountedStorage,
   type DatabaseProvider,
   DatabaseProviderError,
   type DatabaseReader,

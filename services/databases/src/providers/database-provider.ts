@@ -3,7 +3,6 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
-import type { CountedStorage } from '../databases/database.types';
 
 export type { FencedCall, FencedCallWithProgress };
 
@@ -62,6 +61,17 @@ export interface HostedDatabase {
   switched: readonly string[];
   /** The upgrade or restore that is under way or whose old instance is still kept; null if there is none. */
   upgrade: { upgradeId: string; toMajor: Major; phase: UpgradePhase; areWritesBlocked: boolean } | null;
+}
+
+/** How much of its storage a database used at the last count. */
+export interface CountedStorage {
+  /** `full`: above its storage, it takes no more. `closed`: more than a fifth above, it gets no sessions. */
+  state: 'within' | 'full' | 'closed';
+  limitBytes: number;
+  dataBytes: number;
+  /** The log of changes, which has the same limit while an upgrade copies the data; null at any other time. */
+  logBytes: number | null;
+  countedAt: Date;
 }
 
 /**

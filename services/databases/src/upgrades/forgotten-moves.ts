@@ -1,9 +1,9 @@
+import { keepLooking, type Looking } from '@drydock/service/process';
 import type { Log } from '@drydock/service/telemetry';
 import type { WorkflowRun } from '@drydock/workflow/definition';
 import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import type { DatabasesDatabase } from '../context/database.store';
-import { keepLooking, type Looking } from '../context/keep-looking';
 import { changeStatus } from '../databases/database.store';
 import { databaseResourceKey } from '../databases/database.types';
 import type { DatabaseProvider, HostedDatabase } from '../providers/database-provider';

@@ -1,6 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/clients';
-import { firstReleaseId, type PackSpec, type SiteDescription } from '@drydock/agent/site';
+import {
+  type SiteStorage as AgentStorage,
+  firstReleaseId,
+  type PackSpec,
+  type SiteDescription,
+} from '@drydock/agent/site';
 import { type ArchiveLink, deriveKeys, deriveKeysOf, encodeKeys, type RootKey, saltBytes } from '@drydock/archive';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { timeLimit } from '@drydock/process';
@@ -10,6 +15,7 @@ import { isUnknownCall, translated, unknownAsNull } from './local-errors';
 import {
   type ArchiveToStage,
   type ArchiveToWrite,
+  type CountedPart,
   type DrillProbe,
   type FencedCall,
   type FencedCallWithProgress,
@@ -19,6 +25,7 @@ import {
   type SiteHost,
   type SiteHostReader,
   type SiteRef,
+  type SiteStorage,
   type StagedRelease,
 } from './site-host';
 
@@ -119,6 +126,31 @@ function requireHosted(description: SiteDescription): HostedSite {
   return hosted;
 }
 
+const toPart = (part: AgentStorage['files'], isFiles: boolean): CountedPart | null =>
+  part && {
+    state: part.state !== 'far_over' ? part.state : isFiles ? 'full' : 'closed',
+    bytes: part.bytes,
+    countedAt: new Date(part.counted_at),
+  };
+
+const toStorage = ({ limit_bytes: limitBytes, files, database }: AgentStorage): SiteStorage => ({
+  limitBytes,
+  files: toPart(files, true),
+  database: toPart(database, false),
+});
+
+/** Lists the storage of all sites of the agent, by their ids. An agent of an earlier version tells of none. */
+export async function listLocalStorage(
+  client: Pick<SiteHostClient, 'listStorage'>,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, SiteStorage>> {
+  const listed = await client.listStorage(signal).catch((error: unknown) => {
+    if (isUnknownCall(error)) return {};
+    throw error;
+  });
+  return new Map(Object.entries(listed).map(([siteId, storage]) => [siteId, toStorage(storage)]));
+}
+
 export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReader {
   return {
     ...localDescriptions(client),
@@ -127,6 +159,14 @@ export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReade
         if (isUnknownCall(error)) return onlyPostgres;
         throw error;
       }),
+    // An agent of an earlier version does not tell what it has counted.
+    readStorage: async ({ siteId }, signal) => {
+      const storage = await unknownAsNull(client.readStorage(siteId, signal)).catch((error: unknown) => {
+        if (isUnknownCall(error)) return null;
+        throw error;
+      });
+      return storage && toStorage(storage);
+    },
   };
 }
 

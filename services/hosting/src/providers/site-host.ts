@@ -36,6 +36,24 @@ export interface SiteRef {
   mode: Mode;
 }
 
+/** A part of a site, the files or the database, as its host has counted it. */
+export interface CountedPart {
+  /**
+   * `full`: the application was ended, or the database takes no more. `closed`: the database gets no sessions. The
+   * files are never `closed`.
+   */
+  state: 'within' | 'full' | 'closed';
+  bytes: number;
+  countedAt: Date;
+}
+
+/** The disk space of a site. A part is null until it has been counted. The limit holds for each part. */
+export interface SiteStorage {
+  limitBytes: number;
+  files: CountedPart | null;
+  database: CountedPart | null;
+}
+
 /** A site to create. If `database` is null or absent, the site gets the host's default database. */
 interface SiteToCreate {
   domain: string;
@@ -137,13 +155,15 @@ export interface SiteHostReader {
    * answer.
    */
   listDatabases(signal?: AbortSignal): Promise<readonly SiteDatabase[]>;
+  /** Null if the host has no such site, or does not count. Rejects when the host does not answer. */
+  readStorage(site: SiteRef, signal?: AbortSignal): Promise<SiteStorage | null>;
 }
 
 /**
  * Changes sites on a host, for workflow steps. Every call may be repeated with the same arguments. A {@link
  * SiteHostError} is permanent; any other rejection may be transient.
  */
-export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
+export interface SiteHost extends Omit<SiteHostReader, 'listDatabases' | 'readStorage'> {
   /** The id of the empty release that `create` makes. */
   readonly firstRelease: string;
   /** Whether `stage` reads each segment only once. If so, a cached segment can be removed once it was read. */
@@ -270,6 +290,11 @@ export function describeSite(hosts: Described, site: Placed, signal?: AbortSigna
 /** Null for a site without an application, and on a platform that runs none or is not configured. */
 export function describeApp(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedApp | null> {
   return hosts[site.platform]?.describeApp(siteRefOf(site), signal) ?? Promise.resolve(null);
+}
+
+/** Null on a platform that does not count or is not configured. */
+export function readStorage(hosts: SiteHostReaders, site: Placed, signal?: AbortSignal): Promise<SiteStorage | null> {
+  return hosts[site.platform]?.readStorage(siteRefOf(site), signal) ?? Promise.resolve(null);
 }
 
 /** Throws if the platform was taken out of the configuration while work was under way. */

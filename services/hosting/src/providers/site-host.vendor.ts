@@ -17,6 +17,7 @@ export const vendorSiteHostReader: SiteHostReader = {
   describe: async () => null,
   describeApp: async () => null,
   listDatabases: async () => [],
+  readStorage: async () => null,
 };
 
 /** Sites that are hosting packages at a vendor. Drydock makes and removes them. Restores are the vendor's work. */

@@ -34,6 +34,7 @@ const toSite = ({
   backupSequence: _sequence,
   serveCheckAt: _serveCheckAt,
   nextBackupAt: _nextBackupAt,
+  storageState: _storageState,
   ...row
 }: SiteRow): Site => ({ ...row, database: databaseOf(row), metadata: metadataSchema.parse(row.metadata) });
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Change, ChangeName } from '@drydock/agent/control';
 import { type Accounts, PortAllocator } from '@drydock/agent/host';
 import { admitFence, Changes, Jobs, type Ledger, refuseStale, rememberFence } from '@drydock/agent/jobs';
-import { type EnsureSite, type SiteDescription, SiteHostError } from '@drydock/agent/site';
+import { type EnsureSite, type SiteDescription, SiteHostError, type SiteStorage } from '@drydock/agent/site';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { newSiteRole, SiteFolder, type SiteRecord } from '../on-disk/site-folder';
@@ -87,6 +87,11 @@ export class HostedSites {
 
   all(): Iterable<Site> {
     return this.sites.values();
+  }
+
+  /** Reads what each site has on disk, by its id. */
+  readStorage(): Record<string, SiteStorage> {
+    return Object.fromEntries([...this.sites].map(([siteId, { disk }]) => [siteId, disk.storage]));
   }
 
   /** The organisation to which a site's processor time is counted. A site without an organisation counts by its id. */

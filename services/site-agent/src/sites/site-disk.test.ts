@@ -79,6 +79,9 @@ describe('an application', () => {
   it('is started again once the files are within the limit', async () => {
     const refused = await fetch(site.url);
     expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('disk space')]);
+    const { [ids[0]]: storage } = await host.client.listStorage();
+    expect(storage).toMatchObject({ limit_bytes: 0.05e9, files: { state: 'far_over' }, database: { state: 'within' } });
+    expect(storage?.files?.bytes).toBeGreaterThan(80e6);
     await writeFile(path.join(site.files_dir, 'large'), '');
     await until(async () => (await fetch(site.url)).ok, { ...waits, what: 'the application again' });
   });

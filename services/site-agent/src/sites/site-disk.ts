@@ -1,4 +1,5 @@
 import { type CpuShares, countRemoved, type DiskState, diskStateOf } from '@drydock/agent/host';
+import type { SiteStorage } from '@drydock/agent/site';
 import type { GuardedChild, Isolation } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
 import type { SiteEndpoint } from '../database/release-database';
@@ -29,6 +30,7 @@ export class SiteDisk {
   private release: Release | null = null;
   private files: DiskState = 'within';
   private database: DiskState = 'within';
+  private counted: Pick<SiteStorage, 'files' | 'database'> = { files: null, database: null };
   /** The number of the application's starts at the last count, or -1 if the application was running then. */
   private starts = -1;
   /** How many sessions had begun at the endpoint by the last check; -1 if the next check must read the size anyway. */
@@ -46,9 +48,15 @@ export class SiteDisk {
     return this.database === 'far_over';
   }
 
+  /** The disk space of the live release, as last counted. */
+  get storage(): SiteStorage {
+    return { limit_bytes: this.settings.diskBytes, ...this.counted };
+  }
+
   async check(release: Release): Promise<void> {
     if (this.release !== release) {
       [this.release, this.files, this.database, this.starts, this.sessions] = [release, 'within', 'within', -1, -1];
+      this.counted = { files: null, database: null };
     }
     await this.checkFiles(release);
     await this.checkDatabase(release);
@@ -61,7 +69,7 @@ export class SiteDisk {
     this.starts = app.isActive ? -1 : app.starts;
     const bytes = await this.countFiles(release);
     if (bytes === null || this.release !== release) return;
-    this.files = this.stateOf('files', this.files, bytes);
+    this.files = this.note('files', this.files, bytes);
     if (this.areFilesFull) await app.end();
   }
 
@@ -72,7 +80,7 @@ export class SiteDisk {
     if (found === null) return;
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     const before = this.database;
-    this.database = this.stateOf('database', before, bytes);
+    this.database = this.note('database', before, bytes);
     // Open sessions may still write, and a closed database shrinks as its temporary files are removed. In both cases
     // the next check must read the size.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
@@ -88,9 +96,10 @@ export class SiteDisk {
     if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
   }
 
-  private stateOf(what: string, before: DiskState, bytes: number): DiskState {
+  private note(what: 'files' | 'database', before: DiskState, bytes: number): DiskState {
     const { diskBytes, log } = this.settings;
     const state = diskStateOf(bytes, diskBytes);
+    this.counted = { ...this.counted, [what]: { state, bytes, counted_at: new Date().toISOString() } };
     if (state !== before) log.warn({ what, state, bytes, may_have: diskBytes }, 'the disk space of a site');
     return state;
   }

@@ -65,7 +65,7 @@ export class Site {
    * The live release, and old releases whose last requests are still running. Two releases may have the same database.
    */
   private readonly served = new Set<Release>();
-  private readonly disk: SiteDisk;
+  readonly disk: SiteDisk;
 
   constructor(folder: SiteFolder, record: SiteRecord, context: SiteContext) {
     this.folder = folder;

@@ -67,6 +67,7 @@ export function sshSiteHostReader(hosts: SshHosts): SiteHostReader {
     describe: (site, signal) => describe(hosts, site, signal),
     describeApp: (site, signal) => describeApp(hosts, site, signal),
     listDatabases: async () => [],
+    readStorage: async () => null,
   };
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Log } from '@drydock/service/telemetry';
+import type { Log } from '../telemetry/log';
 
 export interface Looking {
   /** Resolves once the current look has ended. */

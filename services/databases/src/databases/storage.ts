@@ -1,11 +1,13 @@
 import type { DatabaseStorage, getDatabaseStorage as endpoint } from '@drydock/contracts/databases/databases';
 import { problem } from '@drydock/contracts/platform/problem';
+import { type Fullness, storageStateOf, type WatchedStorage } from '@drydock/service/effects';
 import type { ReadHandlers } from '@drydock/service/http';
 import { findSize } from '../catalogue/catalogue';
 import type { HandlerContext } from '../context/context';
-import type { CountedStorage } from './database.types';
+import type { DatabasesDatabase } from '../context/database.store';
+import type { CountedStorage, DatabaseReader } from '../providers/database-provider';
+import { databasePath } from './database.types';
 import { readDatabase } from './database-record';
-import { storageStateOf } from './storage.rules';
 
 /** Shows how full the database is. All but the limit is null while the agent has not counted it. */
 export const getDatabaseStorage = (context: HandlerContext) =>
@@ -32,9 +34,30 @@ const notCounted = (size: string): DatabaseStorage => ({
 });
 
 const viewStorage = (storage: CountedStorage): DatabaseStorage => ({
-  state: storageStateOf(storage),
+  state: storageStateOf(fullnessOf(storage)),
   limit_bytes: storage.limitBytes,
   data_bytes: storage.dataBytes,
   log_bytes: storage.logBytes,
   counted_at: storage.countedAt.toISOString(),
+});
+
+const fullnessOf = ({ state, limitBytes, dataBytes, logBytes }: CountedStorage): Fullness => ({
+  state,
+  share: Math.max(dataBytes, logBytes ?? 0) / limitBytes,
+});
+
+/** The storage of all databases, for `keepWatchingStorage`. */
+export const watchedStorage = (
+  database: DatabasesDatabase,
+  provider: Pick<DatabaseReader, 'listStorage'>,
+): WatchedStorage => ({
+  database,
+  thing: 'database',
+  table: 'managed_databases',
+  isThere: "status <> 'deleted'",
+  pathOf: databasePath,
+  list: async (signal) => {
+    const counted = await provider.listStorage(signal);
+    return new Map([...counted].map(([id, storage]) => [id, fullnessOf(storage)]));
+  },
 });
