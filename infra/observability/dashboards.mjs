@@ -38,6 +38,9 @@ const dashboards = {
         'max by (process) (audit_oldest_undelivered{process!=""})',
         '{{process}}',
       ],
+      // Every worker of a service reports the counts of its last look.
+      ['Sites that are filling', 'short', 'max by (state) (site_storage{state!="ok"})', '{{state}}'],
+      ['Databases that are filling', 'short', 'max by (state) (database_storage{state!="ok"})', '{{state}}'],
     ],
   },
   api: {

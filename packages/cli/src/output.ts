@@ -57,7 +57,10 @@ const widthOf = (text: string): number => Array.from(text).length;
  * Aligns columns by their content. The terminal's width is not used, so that a pipe gets the same text as a terminal.
  */
 function alignColumns(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
+  // A list may have more rows than a call takes arguments, so the widths are compared one by one.
+  const widths = (rows[0] ?? []).map((_cell, column) =>
+    rows.reduce((widest, row) => Math.max(widest, widthOf(row[column] ?? '')), 0),
+  );
   const lineOf = (row: readonly string[]): string =>
     row
       .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - widthOf(cell)))

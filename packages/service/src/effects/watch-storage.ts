@@ -58,7 +58,7 @@ export interface WatchedStorage {
   list(signal: AbortSignal): Promise<ReadonlyMap<string, Fullness>>;
 }
 
-const pauseMs = { afterLook: 60_000, afterFailure: 60_000 };
+const pauseMs = { afterLook: 60_000, afterFailure: 10_000 };
 const meter = metrics.getMeter('@drydock/service');
 
 /** Looks once a minute how full everything is, and writes an event when something becomes full or no longer is. */

@@ -8,6 +8,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database';
 import { deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
+import type { Major } from '@drydock/contracts/databases/major';
+import { listFetched } from '@drydock/mysql';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';
 import {
@@ -24,6 +26,7 @@ import {
   type TestHost,
 } from '../../test/host';
 import { killInCutover, upgradeId } from '../../test/move';
+import { askCustomer } from '../../test/mysql-customer';
 
 let host: TestHost;
 beforeEach(async () => {
@@ -52,8 +55,8 @@ async function dump(databaseId: string, replaced_by?: string) {
 }
 type Dumped = Awaited<ReturnType<typeof dump>>;
 
-async function stage(databaseId: string, { served, spec }: Dumped, id = upgradeId) {
-  await host.client.prepareTarget(databaseId, { upgrade_id: id, to_major: 16, path: 'restore' }, claim(1));
+async function stage(databaseId: string, { served, spec }: Dumped, id = upgradeId, to_major: Major = 16) {
+  await host.client.prepareTarget(databaseId, { upgrade_id: id, to_major, path: 'restore' }, claim(1));
   return host.client.loadDump(databaseId, { jobId: randomUUID(), spec: { ...spec, upgrade_id: id }, served }, claim(1));
 }
 
@@ -121,6 +124,30 @@ test('a database that gets no sessions because it takes too much disk can be dum
   await host.client.cutover(databaseId, upgradeId, claim(1));
   expect(await until(() => textAt(database).catch(() => null), { timeoutMs: 60_000 })).toEqual({ text: 'kept' });
   expect(await codeOf(runSql(customer(database), 'create table more ()'))).toBe('done');
+});
+
+const mysqlMajors: Major[] = ['10.11', '9.7'];
+const fetched = mysqlMajors.filter((major) => listFetched().some(({ version }) => version === major));
+const withPrograms = fetched.length > 0 ? describe.each(fetched) : describe.skip.each(mysqlMajors);
+
+withPrograms('MariaDB or MySQL %s (needs npm run engines)', (major) => {
+  test('a database that gets no sessions because it takes too much disk can be dumped and restored, and is open again', async () => {
+    const databaseId = newDatabaseId();
+    const database = await createDatabase(host.client, databaseId, major, 0.2);
+    await askCustomer(database, "create table notes as select 'kept' as text", 'create table large (content longblob)');
+    const kept = await dump(databaseId);
+    const values = Array.from({ length: 40 }, () => "(repeat('x', 8000000))").join(', ');
+    await codeOf(askCustomer(database, `insert into large values ${values}`));
+    const read = () => codeOf(askCustomer(database, 'select 1'));
+    await until(async () => (await read()) === 'ER_DISK_FULL', { timeoutMs: 120_000, what: 'the end of sessions' });
+
+    await dump(databaseId);
+    await stage(databaseId, kept, upgradeId, major);
+    await host.client.cutover(databaseId, upgradeId, claim(1));
+    await until(async () => (await read()) === 'done', { timeoutMs: 60_000, what: 'sessions again' });
+    expect(await askCustomer(database, 'select text from notes')).toEqual([{ text: 'kept' }]);
+    expect(await codeOf(askCustomer(database, 'create table more (id int)'))).toBe('done');
+  });
 });
 
 test('a restore that is abandoned before its switch leaves no trace; a role that only policies of the backup mention can do nothing', async () => {
