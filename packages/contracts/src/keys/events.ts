@@ -76,8 +76,7 @@ export const listAuditLog = endpoint({
 /**
  * The meaning of each type of event. The service that runs a workflow sends the types `workflow.*`, each when the
  * workflow reaches the state that the type describes. `webhook.disable` and `*.storage_*` come from Drydock itself,
- * without a call. Every other type is the action of a call, or of a command of staff, that was carried out at
- * once.
+ * without a call. Every other type is the action of a call, or of a command of staff, that was carried out at once.
  */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',

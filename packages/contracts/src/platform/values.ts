@@ -33,7 +33,7 @@ export function firstIdOf(moment: Date): string {
 /** A time by RFC 3339 in UTC with milliseconds and `Z`. All times in answers have this form. */
 export const timestampSchema = z.iso.datetime({ precision: 3 });
 
-/** How full something with a limit of storage is. */
+/** How full something with a limit of storage is, from the emptiest state to the fullest. */
 export const storageStateSchema = z.enum(['ok', 'nearly_full', 'full', 'closed']);
 export type StorageState = z.infer<typeof storageStateSchema>;
 

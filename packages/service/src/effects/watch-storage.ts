@@ -1,5 +1,5 @@
 import type { EventType } from '@drydock/contracts/keys/events';
-import type { StorageState } from '@drydock/contracts/platform/values';
+import { type StorageState, storageStateSchema } from '@drydock/contracts/platform/values';
 import { metrics } from '@opentelemetry/api';
 import type { Sql } from '../database/sql';
 import { keepLooking, type Looking } from '../process/keep-looking';
@@ -12,6 +12,8 @@ export interface Fullness {
   state: 'within' | 'full' | 'closed';
   /** The share of its storage that it uses. 1 stands for all of it. */
   share: number;
+  /** Whether a part of it has not been counted yet. The recorded state can then rise and not fall. */
+  isPartial?: boolean;
 }
 
 /** The share of its storage from which something is nearly full. */
@@ -117,7 +119,8 @@ async function follow(
   fullness: Fullness,
 ): Promise<void> {
   const next = nextState(recorded, fullness);
-  if (next === recorded) return;
+  const rise = storageStateSchema.options.indexOf(next) - storageStateSchema.options.indexOf(recorded);
+  if (rise === 0 || (rise < 0 && fullness.isPartial)) return;
   const event = eventOf(recorded, next);
   const action: EventType | null = event && `${thing}.${event}`;
   const updated =

@@ -132,3 +132,29 @@ it('a site has one event for each change of its fuller part, and a site that is 
   expect(await auditedOf(api, `/v1/sites/${id}`)).toEqual(events);
   expect(await auditedOf(api, `/v1/sites/${drill}`)).toEqual([]);
 });
+
+it('a site of which only a part is counted, as after a restart of its agent, may become full and is not freed', async () => {
+  const id = await givenSite(api, owner);
+  const events: string[][] = [];
+  for (const [files, rows] of [
+    [0.5, 1.1],
+    [0.5, null],
+    [1.3, null],
+    [0.5, 1.3],
+    [1.1, null],
+    [0.5, 0.5],
+  ] as const) {
+    report(id, files, rows);
+    await look();
+    events.push(await auditedOf(api, `/v1/sites/${id}`));
+  }
+  expect(events.map((sent) => sent.at(-1)?.replace('site.storage_', ''))).toEqual([
+    'full',
+    'full',
+    'full',
+    'closed',
+    'closed',
+    'freed',
+  ]);
+  expect(events.at(-1)).toHaveLength(3);
+});

@@ -43,7 +43,9 @@ const severity = ['within', 'full', 'closed'] as const;
 function fullerOf({ limitBytes, files, database }: SiteStorage): Fullness | null {
   const parts = [files, database].filter((part) => part !== null).map((part) => fullnessOf(part, limitBytes));
   const [first, second] = parts;
-  if (first === undefined || second === undefined) return first ?? null;
+  if (first === undefined) return null;
+  // After a restart of the agent, the database of a server that sleeps is not counted until somebody uses it.
+  if (second === undefined) return { ...first, isPartial: true };
   const state = severity[Math.max(severity.indexOf(first.state), severity.indexOf(second.state))] ?? first.state;
   return { state, share: Math.max(first.share, second.share) };
 }
