@@ -138,6 +138,7 @@ export const getDatabaseCatalogue = endpoint({
 
 const databaseListQuery = pageQuerySchema.extend({
   status: anyOf(databaseStatusSchema, 'databases of these statuses'),
+  storage: anyOf(storageStateSchema, 'databases whose storage, as recorded once a minute, is in one of these states'),
   text: textFilter('its label'),
   metadata: metadataFilter,
   ...createdFilter,

@@ -86,6 +86,7 @@ const tags = ['Sites'] as const;
 
 const siteListQuery = pageQuerySchema.extend({
   status: anyOf(siteStatusSchema, 'sites of these statuses'),
+  storage: anyOf(storageStateSchema, 'sites whose storage, as recorded once a minute, is in one of these states'),
   text: textFilter('its name or its domain'),
   metadata: metadataFilter,
   ...createdFilter,

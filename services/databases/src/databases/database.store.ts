@@ -51,10 +51,11 @@ export async function listDatabases(
   tx: Reader,
   owner: Owner,
   page: { after: string | null; take: number },
-  { status, text, metadata, ...created }: DatabaseFilter,
+  { status, storage, text, metadata, ...created }: DatabaseFilter,
 ): Promise<ManagedDatabase[]> {
   const narrowed = {
     AND: oneOf('status', status),
+    ...oneOf('storageState', storage),
     ...holding(text, 'label'),
     ...carrying(metadata),
     ...createdBetween(created),

@@ -111,3 +111,23 @@ describe('the events of a database that fills', () => {
     expect(await eventsOf(id)).toEqual(['full']);
   });
 });
+
+it('a list can be limited to the databases that are as full as they were last recorded', async () => {
+  const caller = callerOf();
+  const [empty, full, closed] = [
+    await givenDatabase(api, caller),
+    await givenDatabase(api, caller),
+    await givenDatabase(api, caller),
+  ];
+  agent.counted[empty] = usage(0.5);
+  agent.counted[full] = usage(1.1);
+  agent.counted[closed] = usage(1.3);
+  await look();
+  const list = async (storage: string) => {
+    const { json } = await api.call('GET', `/v1/databases?storage=${storage}`, { caller });
+    return (json as { data: { id: string }[] }).data.map(({ id }) => id);
+  };
+  expect(await list('ok')).toEqual([empty]);
+  expect(await list('full,closed')).toEqual([closed, full]);
+  expect(await list('nearly_full')).toEqual([]);
+});

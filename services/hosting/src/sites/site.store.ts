@@ -79,11 +79,12 @@ export async function listSites(
   tx: Reader,
   owner: Owner,
   page: { after: string | null; take: number },
-  { status, text, metadata, ...created }: SiteFilter,
+  { status, storage, text, metadata, ...created }: SiteFilter,
 ): Promise<Site[]> {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
   const narrowed = {
     ...oneOf('status', status),
+    ...oneOf('storageState', storage),
     ...holding(text, 'name', 'primaryDomain'),
     ...carrying(metadata),
     ...createdBetween(created),

@@ -133,6 +133,26 @@ it('a site has one event for each change of its fuller part, and a site that is 
   expect(await auditedOf(api, `/v1/sites/${drill}`)).toEqual([]);
 });
 
+it('a list can be limited to the sites that are as full as they were last recorded', async () => {
+  const caller = callerOf();
+  const [empty, full, closed] = [
+    await givenSite(api, caller),
+    await givenSite(api, caller),
+    await givenSite(api, caller),
+  ];
+  report(empty, 0.5, 0.5);
+  report(full, 1.1, 0.5);
+  report(closed, 0.5, 1.3);
+  await look();
+  const list = async (storage: string) => {
+    const { json } = await api.call('GET', `/v1/sites?storage=${storage}`, { caller });
+    return (json as { data: { id: string }[] }).data.map(({ id }) => id);
+  };
+  expect(await list('ok')).toEqual([empty]);
+  expect(await list('full,closed')).toEqual([closed, full]);
+  expect(await list('nearly_full')).toEqual([]);
+});
+
 it('a site of which only a part is counted, as after a restart of its agent, may become full and is not freed', async () => {
   const id = await givenSite(api, owner);
   const events: string[][] = [];

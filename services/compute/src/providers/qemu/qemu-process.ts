@@ -15,7 +15,7 @@ const confinement = ['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=
 const run = promisify(execFile);
 
 /**
- * A firmware of 64 KiB that counts from 300 million to 0 and then writes 1 to port 0xf4, at which QEMU ends with code 3.
+ * A firmware of 64 KiB that counts from 300 million to 0 and then writes 1 to port 0xf4, where QEMU ends with code 3.
  * A processor begins 16 bytes before its end. The instructions: mov ecx, 300000000; dec ecx; jnz -4; mov al, 1;
  * out 0xf4, al.
  */
