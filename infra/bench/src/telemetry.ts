@@ -18,9 +18,10 @@ const off = 'without telemetry';
 const warmUpSeconds = 8;
 /**
  * The number of pairs of whole Drydocks: one with telemetry, and one without. The two get load by turns, in
- * `stackRounds` rounds.
+ * `stackRounds` rounds. Pairs differ by several percent, however many rounds they get, so it takes many pairs to see a
+ * difference of 3 %.
  */
-const stackPairs = 4;
+const stackPairs = 10;
 const stackRounds = 30;
 /** A whole Drydock needs a longer first load: it answers fewer requests in a second, so V8 compiles its code later. */
 const stackWarmUpSeconds = 60;
@@ -39,8 +40,9 @@ export async function benchTelemetry(): Promise<void> {
       'with a collector that never answers': (await arena.startCollector('hanging-collector')).url,
       'with a collector that is not there': 'http://127.0.0.1:9',
     };
-    const through = await compareStacks('with a collector', collector);
-    const rows: Row[] = [rowOf(through, 'GET /v1/api-keys of a whole Drydock', 'with a collector', off, 0.97)];
+    const { results: through, ratios } = await compareStacks('with a collector', collector);
+    const whole = rowOf(through, 'GET /v1/api-keys of a whole Drydock', 'with a collector', off, 0.97);
+    const rows: Row[] = [{ ...whole, ratio: mean(ratios) }];
     for (const [name, url] of Object.entries(endpoints)) {
       const results = await compareAtOnce(name, arena.startGateway, { OTEL_EXPORTER_OTLP_ENDPOINT: url });
       rows.push(rowOf(results, 'GET through the gateway, 32 connections each', name, off));
@@ -48,18 +50,32 @@ export async function benchTelemetry(): Promise<void> {
     printRows(
       'Telemetry',
       rows,
-      `Ours has a collector (\`OTEL_EXPORTER_OTLP_ENDPOINT\`), and every other setting as it is. The processor time of the whole is that of gateway and service, ${stackPairs} pairs, in turns; that of the gateway alone has a service that answers at once, ${pairs} pairs of processes, ${rounds} rounds of ${roundSeconds} s each, both at once. The ratio is the median of the rounds' own.`,
+      `Ours has a collector (\`OTEL_EXPORTER_OTLP_ENDPOINT\`), and every other setting as it is. The processor time of the whole is that of gateway and service, in turns. Its ratio is the mean of ${stackPairs} pairs (standard error ${standardError(ratios).toFixed(3)}), and that of a pair is the median of its rounds. That of the gateway alone has a service that answers at once, ${pairs} pairs of processes, ${rounds} rounds of ${roundSeconds} s each, both at once. Its ratio is the median of the rounds' own.`,
     );
   } finally {
     await arena.stop();
   }
 }
 
-/**
- * Puts load on the two whole Drydocks of each pair by turns. Resolves with the results by name, in the order of the
- * rounds.
- */
-async function compareStacks(name: string, endpoint: string): Promise<Map<string, LoadResult[]>> {
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** In two of three measurements, the mean is at most so far from the mean of endlessly many pairs. */
+function standardError(values: readonly number[]): number {
+  const middle = mean(values);
+  const squares = values.map((value) => (value - middle) ** 2);
+  return Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / (values.length - 1) / values.length);
+}
+
+interface StackResults {
+  /** The results by name, in the order of the rounds. */
+  results: Map<string, LoadResult[]>;
+  /** The ratio of each pair. */
+  ratios: number[];
+}
+
+/** Puts load on the two whole Drydocks of each pair by turns. */
+async function compareStacks(name: string, endpoint: string): Promise<StackResults> {
+  const ratios: number[] = [];
   const results = new Map<string, LoadResult[]>([
     [name, []],
     [off, []],
@@ -91,9 +107,11 @@ async function compareStacks(name: string, endpoint: string): Promise<Map<string
     } finally {
       await Promise.all(started.map((stack) => stack.stop()));
     }
-    say(`pair ${pair + 1} of ${stackPairs} of a whole Drydock: ${ratioOfLast(results, name, stackRounds)}`);
+    const ratio = ratioOfLast(results, name, stackRounds);
+    ratios.push(ratio);
+    say(`pair ${pair + 1} of ${stackPairs} of a whole Drydock: ${ratio.toFixed(3)}`);
   }
-  return results;
+  return { results, ratios };
 }
 
 /** Lists keys for some seconds. The processor time is that of the gateway and keys together. */
@@ -131,13 +149,13 @@ async function compareAtOnce(
     for (let round = 0; round < rounds; round += 1)
       for (const [who, result] of await load(roundSeconds)) results.get(who)?.push(result);
     await Promise.all(both.map(([, child]) => child.stop()));
-    say(`pair ${pair + 1} of ${pairs} ${name}: ${ratioOfLast(results, name, rounds)}`);
+    say(`pair ${pair + 1} of ${pairs} ${name}: ${ratioOfLast(results, name, rounds).toFixed(2)}`);
   }
   return results;
 }
 
 /** The ratio of the last pair's rounds, which shows how far two pairs differ. */
-function ratioOfLast(results: ReadonlyMap<string, readonly LoadResult[]>, name: string, count: number): string {
+function ratioOfLast(results: ReadonlyMap<string, readonly LoadResult[]>, name: string, count: number): number {
   const [ours = [], peers = []] = [name, off].map((who) => results.get(who)?.slice(-count));
-  return ratioOf(ours, peers).toFixed(2);
+  return ratioOf(ours, peers);
 }
