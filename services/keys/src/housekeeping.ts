@@ -1,4 +1,5 @@
 import { purgeIdempotency } from '@drydock/service/effects';
+import { createRounds, type Rounds } from '@drydock/service/process';
 import type { Log } from '@drydock/service/telemetry';
 import { retireExpiredKeys } from './api-keys/api-key.store';
 import type { KeysDatabase } from './context/database.store';
@@ -19,32 +20,9 @@ export async function keepHouse(database: KeysDatabase): Promise<void> {
   while ((await purgeWorkflows(database.sql(), rowsAtOnce)) === rowsAtOnce);
 }
 
-export interface Housekeeping {
-  start(): void;
-  /** Waits for the running round. */
-  stop(): Promise<void>;
-}
-
 /**
  * Runs housekeeping on a timer, because the keys service runs no workflows and so has no schedules. After a crash, the
  * next round does the missed work.
  */
-export function createHousekeeping(database: KeysDatabase, log: Log, everyMs = 60_000): Housekeeping {
-  let timer: NodeJS.Timeout | undefined;
-  let round: Promise<void> = Promise.resolve();
-  const turn = async (): Promise<void> => {
-    round = keepHouse(database).catch((error: unknown) => log.warn({ err: error }, 'a round of housekeeping failed'));
-    await round;
-    timer?.refresh();
-  };
-  return {
-    start: () => {
-      timer = setTimeout(() => void turn(), everyMs).unref();
-    },
-    stop: async () => {
-      clearTimeout(timer);
-      timer = undefined;
-      await round;
-    },
-  };
-}
+export const createHousekeeping = (database: KeysDatabase, log: Log): Rounds =>
+  createRounds(log, 'a round of housekeeping', 60_000, () => keepHouse(database));

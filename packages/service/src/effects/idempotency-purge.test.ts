@@ -25,7 +25,7 @@ it('a stored answer is deleted after 24 hours and not before', async () => {
       { id: 'young' },
     ]);
   } finally {
-    purge.stop();
+    await purge.stop();
     await pool.end();
     await postgres.close();
   }

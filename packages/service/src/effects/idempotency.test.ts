@@ -316,7 +316,7 @@ test('after 24 hours a key is new again, and the purge deletes it', async () => 
     false,
   ]);
   await age();
-  await purgeIdempotency(fixture.db.database.sql());
+  await purgeIdempotency(fixture.db.database.sql(), 1_000);
   expect(Number((await fixture.db.pool.query('SELECT count(*) FROM idempotency_records')).rows[0].count)).toBe(0);
 });
 

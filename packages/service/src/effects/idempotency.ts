@@ -5,6 +5,7 @@ import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { Database, Sql } from '../database/sql';
 import type { Answer } from '../http/answer';
+import { createRounds, type Rounds } from '../process/keep-looking';
 import type { Log } from '../telemetry/log';
 
 /**
@@ -255,23 +256,18 @@ export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
 }
 
 /**
- * Deletes at most `rowsMax` keys that are older than 24 hours, and resolves with their number. The purge repeats the
- * call until fewer than `rowsMax` keys are deleted.
+ * Deletes at most `most` keys that are older than 24 hours, and resolves with their number. Callers repeat the call until
+ * fewer than `most` keys are deleted.
  */
-export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
+export async function purgeIdempotency(sql: Sql, most: number): Promise<number> {
   const rows = await sql.query(
     `DELETE FROM idempotency_records WHERE id IN (
        SELECT id FROM idempotency_records WHERE created_at <= now() - interval '${keptHours} hours' ORDER BY created_at
        LIMIT $1::int FOR UPDATE SKIP LOCKED
      ) RETURNING true AS purged`,
-    [rowsMax],
+    [most],
   );
   return rows.length;
-}
-
-interface IdempotencyPurge {
-  start(): void;
-  stop(): void;
 }
 
 /** The most rows that one statement deletes, so that the statement holds no lock for long. */
@@ -281,23 +277,7 @@ const rowsMax = 1_000;
  * Deletes idempotency records that are older than 24 hours, at most {@link rowsMax} in a statement. Every process of a
  * service may run this purge. Two purges at the same time skip each other's rows.
  */
-export function createIdempotencyPurge(
-  database: Pick<Database<never>, 'sql'>,
-  log: Log,
-  everyMs = 600_000,
-): IdempotencyPurge {
-  let timer: NodeJS.Timeout | undefined;
-  const purge = async (): Promise<void> => {
-    try {
-      while ((await purgeIdempotency(database.sql(), rowsMax)) === rowsMax);
-    } catch (error) {
-      log.warn({ err: error }, 'old idempotency records could not be deleted; tried again later');
-    }
-  };
-  return {
-    start: () => {
-      timer = setInterval(() => void purge(), everyMs).unref();
-    },
-    stop: () => clearInterval(timer),
-  };
-}
+export const createIdempotencyPurge = (database: Pick<Database<never>, 'sql'>, log: Log, everyMs = 600_000): Rounds =>
+  createRounds(log, 'the removal of old idempotency records', everyMs, async (signal) => {
+    while (!signal.aborted && (await purgeIdempotency(database.sql(), rowsMax)) === rowsMax);
+  });

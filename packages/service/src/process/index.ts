@@ -17,7 +17,7 @@ export {
   urlField,
   workerFields,
 } from './config';
-export { keepLooking, type Looking } from './keep-looking';
+export { createRounds, keepLooking, type Looking, type Rounds } from './keep-looking';
 export {
   databaseReady,
   type Foundation,

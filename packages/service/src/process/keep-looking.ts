@@ -1,5 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Log } from '../telemetry/log';
+
+type Write = (fields: object, message: string) => void;
+
+/** The methods of a log that these loops use. */
+interface RoundLog {
+  debug: Write;
+  warn: Write;
+}
 
 export interface Looking {
   /** Resolves once the current look has ended. */
@@ -14,7 +21,7 @@ export interface Pauses {
 
 /** Looks again and again until it is stopped. `what` is what is looked for, for the log. */
 export function keepLooking(
-  log: Log,
+  log: Pick<RoundLog, 'debug'>,
   what: string,
   { afterLook, afterFailure }: Pauses,
   look: (signal: AbortSignal) => Promise<void>,
@@ -39,5 +46,31 @@ export function keepLooking(
       stopping.abort();
       return running;
     },
+  };
+}
+
+/** Work that is done again and again beside everything else, such as the removal of old rows. */
+export interface Rounds {
+  /** Begins the first round. */
+  start(): void;
+  /** Resolves once the current round has ended. */
+  stop(): Promise<void>;
+}
+
+/** Does a round now, and again `everyMs` after each. `what` is the work, for the log. */
+export function createRounds(
+  log: RoundLog,
+  what: string,
+  everyMs: number,
+  round: (signal: AbortSignal) => Promise<void>,
+): Rounds {
+  let running: Looking | undefined;
+  const guarded = (signal: AbortSignal): Promise<void> =>
+    round(signal).catch((error: unknown) => log.warn({ err: error }, `${what} failed; tried again later`));
+  return {
+    start: () => {
+      running = keepLooking(log, what, { afterLook: everyMs, afterFailure: everyMs }, guarded);
+    },
+    stop: async () => running?.stop(),
   };
 }

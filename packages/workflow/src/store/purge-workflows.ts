@@ -1,6 +1,6 @@
 import type { Database, Sql } from '@drydock/service/database';
+import { createRounds, type Rounds } from '@drydock/service/process';
 import type { Log } from '../definition/definition';
-import { messageOf } from '../definition/step-error';
 
 /**
  * The days for which workflows are kept after their end, except those that {@link forgetRuns} removes earlier. A
@@ -22,46 +22,14 @@ const purgeSql = `
 /** Removes at most `batchMax` workflows that ended long ago. Resolves with whether there may be more. */
 export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
-export interface WorkflowPurge {
-  /** Purges now, and then every hour. */
-  start(): void;
-  stop(): Promise<void>;
-}
-
 /**
  * Removes workflows that ended more than 120 days ago, with their steps. Every worker runs the purge. Workers do not
  * wait for each other, because a purge skips rows that another purge has locked.
  */
-export function createWorkflowPurge(
-  database: Pick<Database<never>, 'sql'>,
-  log: Log,
-  everyMs = 3_600_000,
-): WorkflowPurge {
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> = Promise.resolve();
-  let isStopped = false;
-  const purge = async (): Promise<void> => {
-    try {
-      while (!isStopped && (await purgeWorkflows(database.sql())));
-    } catch (error) {
-      log.warn({ internal: messageOf(error) }, 'old workflows could not be removed; tried again later');
-    }
-  };
-  const run = (): void => {
-    running = running.then(purge);
-  };
-  return {
-    start: () => {
-      run();
-      timer = setInterval(run, everyMs).unref();
-    },
-    stop: async () => {
-      isStopped = true;
-      clearInterval(timer);
-      await running;
-    },
-  };
-}
+export const createWorkflowPurge = (database: Pick<Database<never>, 'sql'>, log: Log): Rounds =>
+  createRounds(log, 'the removal of old workflows', 3_600_000, async (signal) => {
+    while (!signal.aborted && (await purgeWorkflows(database.sql())));
+  });
 
 /**
  * Removes old runs of one of the platform's own workflows (about `platform` or a `deploy_target`), which schedules

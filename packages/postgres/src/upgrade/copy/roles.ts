@@ -46,12 +46,16 @@ const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname
     and not exists (select from pg_catalog.pg_roles r where r.oid in (a.roleid, a.member) and ${isOwnRoleSql})
     order by a.oid`;
 
+/**
+ * Selects the customer's settings. A setting for all roles in all databases can only be the platform's, and it limits
+ * this server alone: a full database is read-only by such a setting.
+ */
 const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, split_part(kv, '=', 1) as key,
     substr(kv, strpos(kv, '=') + 1) as value
   from pg_catalog.pg_db_role_setting s left join pg_catalog.pg_roles r on r.oid = s.setrole
   cross join lateral unnest(s.setconfig) kv
   where (s.setdatabase = 0 or s.setdatabase = (select oid from pg_catalog.pg_database where datname = $1))
-    and (r.oid is null or not ${isOwnRoleSql}) order by 1, 2, 3`;
+    and (s.setdatabase <> 0 or s.setrole <> 0) and (r.oid is null or not ${isOwnRoleSql}) order by 1, 2, 3`;
 
 /** Settings that are lists of names. Quoted as a whole, a list would be a single name. */
 const listSettings = new Set([
