@@ -176,7 +176,7 @@ export class Site {
     };
   }
 
-  /** Null if the creation was interrupted. The link tells the release until the site has opened, which may take long. */
+  /** Null if the creation was interrupted. Until the site has opened, which may take long, the link tells it. */
   private async readLiveId(): Promise<string | null> {
     return this.current?.releaseId ?? (await this.folder.readCurrent());
   }
