@@ -121,7 +121,7 @@ const serversCounted =
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
-  const connected = connectWorkflows(foundation, config, serviceName);
+  const { connected, changed } = connectWorkflows(foundation, config, serviceName);
   const readers = openReaders({ live: config.COMPUTE_READER_TARGETS, sandbox: config.SANDBOX_COMPUTE_READER_TARGETS });
   lifetime.onClose('providers', () => readers.close());
   const context = {
@@ -133,6 +133,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   };
   return composeApiProcess(foundation, config, {
     name: serviceName,
+    changed,
     routes: routes(context),
     beside: { 'idempotency purge': createIdempotencyPurge(database, log) },
   });
