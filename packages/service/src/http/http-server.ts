@@ -66,6 +66,32 @@ function refuseUnparsed(server: Server, refuse: Refuse): void {
 }
 
 /**
+ * The most requests that may wait behind an unanswered request of the same connection. A client that sends more loses
+ * its connection, to save memory.
+ */
+const aheadMax = 32;
+
+/**
+ * Makes a listener that answers the requests of each connection one after another. A response has no socket before its
+ * turn, and Node closes no response without a socket when the client leaves, so its places would never be given back.
+ * `unanswered` counts each connection's requests that were read and have no answer yet.
+ */
+export function inTurn(listener: RequestListener, unanswered = new WeakMap<Socket, number>()): RequestListener {
+  return (request, response) => {
+    const { socket } = request;
+    const count = (unanswered.get(socket) ?? 0) + 1;
+    unanswered.set(socket, count);
+    if (count > aheadMax + 1) {
+      socket.destroy();
+      return;
+    }
+    response.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+    if (response.socket === null) response.once('socket', () => listener(request, response));
+    else listener(request, response);
+  };
+}
+
+/**
  * The most connections that the kernel has accepted and this process has not; `net.core.somaxconn` limits them too.
  * Node's default is 511. Above the limit the kernel drops packets, including the first request of a client that
  * believes it is connected. The client sends that request again seconds later, too late for `headersTimeout`.

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { createHttpServer } from '@drydock/service/http';
+import { createHttpServer, inTurn } from '@drydock/service/http';
 import type { Log } from '@drydock/service/telemetry';
 import { AppDown, DiskFull, SandboxUnavailable } from '../apps/site-app';
 import type { RestOfFile } from '../content/content';
@@ -254,9 +254,10 @@ export class SiteWeb {
 
   constructor(options: { gate: Gate; currentRelease: () => Release | null; log: Log }) {
     this.options = options;
-    this.server = createHttpServer((request, response) => {
+    const listener: RequestListener = (request, response) => {
       this.answer(request, response).catch((error: unknown) => this.fail(response, error));
-    });
+    };
+    this.server = createHttpServer(inTurn(listener));
   }
 
   /** Headers that let a request pass a freeze; only this process knows them. */
