@@ -19,17 +19,18 @@ const refuseAsNode: Refuse = (error, socket) => {
 };
 
 /**
- * Makes an HTTP server that withstands badly behaved clients. `connectionsCheckingInterval` matters as much as the
+ * Makes an HTTP server that withstands badly behaved clients. A whole request with its body may take `requestMs`, and 0
+ * means no limit: then the listener has to limit the body. `connectionsCheckingInterval` matters as much as the
  * timeouts: at its default of 30 s a slowloris connection lives for half a minute, whatever `headersTimeout` is.
  */
 export function createHttpServer(
   listener: RequestListener,
-  { requireHostHeader = true, refuse = refuseAsNode } = {},
+  { requireHostHeader = true, requestMs = 10_000, refuse = refuseAsNode } = {},
 ): Server {
   const server = createServer(
     {
       headersTimeout: 5_000,
-      requestTimeout: 10_000,
+      requestTimeout: requestMs,
       connectionsCheckingInterval: 1_000,
       keepAliveTimeout: 65_000,
       maxHeaderSize: 16_384,

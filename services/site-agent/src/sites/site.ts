@@ -76,7 +76,8 @@ export class Site {
     this.releases = new ReleaseStore(folder, this.databases, context.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
-    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.context.log });
+    const { limits, log } = this.context;
+    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, limits, log });
     const inTurn = (go: () => void): void => context.places.carried.take(this.organisation, go);
     this.endpoint = this.databases.openEndpoint({
       gate: this.gate,
