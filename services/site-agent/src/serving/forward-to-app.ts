@@ -149,6 +149,9 @@ export class AppVisit implements AppVisitor {
     if (head !== null && !this.passHead(head)) return;
     if (end === 'whole') {
       this.isAnswered = true;
+      response.setTimeout(this.limits.untakenMs);
+      // Node would keep this limit for the next request of the connection.
+      response.prependOnceListener('finish', () => response.setTimeout(0));
       response.end(body);
     } else if (end === 'broken') this.fail(new Error('the application broke its answer off'));
     else {

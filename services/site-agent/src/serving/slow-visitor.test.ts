@@ -31,6 +31,7 @@ const pages = {
     }, 20);
   },
   '/broken': (request, response) => response.end(String(broken)),
+  '/piece': (request, response) => response.end(Buffer.alloc(60_000, 'x')),
 };
 require('node:http').createServer((request, response) => pages[request.url](request, response)).listen(1);
 `;
@@ -63,6 +64,7 @@ afterAll(async () => {
 });
 
 const urlOf = (page: string, of = hastySite): URL => new URL(page, of?.url);
+const statusOf = async (page: string): Promise<number> => (await fetch(urlOf(page))).status;
 
 interface Posted {
   request: http.ClientRequest;
@@ -141,4 +143,20 @@ describe('a request’s body', () => {
     clearInterval(drip);
     expect(said()).toMatch(/^HTTP\/1\.1 405 /);
   });
+});
+
+test('a visitor who does not take the last piece of an answer loses its place', async () => {
+  const { socket } = say(hastySite, '');
+  socket.pause();
+  // Each answer is one piece. The kernel takes the first answers, so there are more requests until an answer is stuck.
+  let looks = 0;
+  const isStuck = async (): Promise<boolean> => {
+    const isFree = (await statusOf('count')) === 200;
+    if (isFree) socket.write('GET /piece HTTP/1.1\r\nHost: a\r\n\r\n');
+    looks = isFree ? 0 : looks + 1;
+    return looks === 25;
+  };
+  await until(isStuck, { what: 'an answer that the kernel does not take' });
+  await until(async () => (await statusOf('count')) === 200, { what: 'a place' });
+  socket.destroy();
 });
