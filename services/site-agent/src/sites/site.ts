@@ -76,8 +76,7 @@ export class Site {
     this.releases = new ReleaseStore(folder, this.databases, context.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
-    const { limits, log } = this.context;
-    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, limits, log });
+    this.web = new SiteWeb({ ...this.context, gate: this.gate, currentRelease: () => this.current });
     const inTurn = (go: () => void): void => context.places.carried.take(this.organisation, go);
     this.endpoint = this.databases.openEndpoint({
       gate: this.gate,
@@ -259,13 +258,17 @@ export class Site {
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
-    // After a restore of the files alone both releases have the same database, whose sessions go on.
-    if (left.database.name !== kept.database.name) {
-      if (hasMoved) this.endpoint.endSessions();
-      await left.database.leave();
-      await kept.database.serve();
+    try {
+      // After a restore of the files alone both releases have the same database, whose sessions go on.
+      if (left.database.name !== kept.database.name) {
+        if (hasMoved) this.endpoint.endSessions();
+        await left.database.leave();
+        await kept.database.serve();
+      }
+    } finally {
+      // A repeated call finds the site switched and does not retire the release.
+      void this.retire(left);
     }
-    void this.retire(left);
     if (failure !== null) throw failure.error;
   }
 
@@ -280,14 +283,10 @@ export class Site {
   }
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
-    if (this.current === null)
-      return {
-        http_status: null,
-        app_generation: null,
-        sql_ok: false,
-        sql_answered: true,
-        detail: 'the site has no release yet',
-      };
+    if (this.current === null) {
+      const detail = 'the site has no release yet';
+      return { http_status: null, app_generation: null, sql_ok: false, sql_answered: true, detail };
+    }
     const url = `http://${this.context.host}:${this.record.http_port}${requestPath}`;
     return probeSite({ url, headers: this.web.probeHeaders, database: this.current.database });
   }
