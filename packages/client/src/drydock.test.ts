@@ -160,6 +160,15 @@ describe('a call', () => {
     expect(await drydock.deleteSite({ path })).toEqual({ id: 'site-1' });
   });
 
+  it.each([
+    [429, 'on_demand_limit_reached'],
+    [503, 'dependency_unavailable'],
+  ])('that may be sent again only after more than a minute throws the problem at once: %i', async (status, code) => {
+    answers = [json(status, problemOf(status, code), { 'retry-after': '61' }), json(202, {})];
+    await expect(drydock.takeSiteBackup({ path, body: {} })).rejects.toMatchObject({ code, retryAfterSeconds: 61 });
+    expect(seen).toHaveLength(1);
+  });
+
   it('that is refused throws the problem, and is not sent again', async () => {
     answers = [
       json(422, {

@@ -49,15 +49,18 @@ export class ProblemError extends Error {
   readonly requestId: string;
   /** The invalid fields of the request. Empty if the refusal has another reason. */
   readonly errors: NonNullable<Problem['errors']>;
+  /** The seconds after which the call may be sent again, by `Retry-After`. Null if the answer does not say it. */
+  readonly retryAfterSeconds: number | null;
   /** The whole problem document. Some codes have extra members, such as `workflow_id`. */
   readonly problem: Problem;
 
-  constructor(problem: Problem) {
+  constructor(problem: Problem, retryAfterSeconds: number | null = null) {
     super(`${problem.title}. ${problem.detail} (${problem.code}, request ${problem.request_id})`);
     this.status = problem.status;
     this.code = problem.code;
     this.requestId = problem.request_id;
     this.errors = problem.errors ?? [];
+    this.retryAfterSeconds = retryAfterSeconds;
     this.problem = problem;
   }
 }
@@ -69,9 +72,12 @@ export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
 }
 
+/** The longest `Retry-After` that is waited for. A spent allowance may say a day, and a caller would seem to hang. */
+const retryAfterSecondsMax = 60;
+
 /**
- * Sends a request, and repeats a failed request if a repetition is safe. Throws ProblemError, ConnectionError, or the
- * reason of the signal.
+ * Sends a request, and repeats a failed request if a repetition is safe and due within a minute. Throws ProblemError,
+ * ConnectionError, or the reason of the signal.
  */
 export async function send(options: DrydockOptions, request: Request): Promise<Response> {
   const { retries = 3 } = options;
@@ -82,14 +88,16 @@ export async function send(options: DrydockOptions, request: Request): Promise<R
     const outcome = await tryOnce(options, request);
     if (outcome instanceof Response) return outcome;
     request.signal?.throwIfAborted();
-    if (attempt >= retries || !isSafe(request, outcome.error)) throw outcome.error;
-    await pause(outcome.retryAfterMs ?? backoffMs(attempt), request.signal);
+    const { error, retryAfterSeconds } = outcome;
+    const isSoon = retryAfterSeconds === null || retryAfterSeconds <= retryAfterSecondsMax;
+    if (attempt >= retries || !isSoon || !isSafe(request, error)) throw error;
+    await pause(retryAfterSeconds === null ? backoffMs(attempt) : retryAfterSeconds * 1_000, request.signal);
   }
 }
 
 interface Failure {
   error: ProblemError | ConnectionError;
-  retryAfterMs: number | null;
+  retryAfterSeconds: number | null;
 }
 
 async function tryOnce(
@@ -113,14 +121,14 @@ async function tryOnce(
       signal: signal === undefined ? attempt.signal : AbortSignal.any([signal, attempt.signal]),
     });
     if (!response.ok && response.status !== 304)
-      return { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
+      return { error: await errorOf(response), retryAfterSeconds: retryAfterOf(response) };
     // The whole body is received here, so that a connection that breaks within the body counts as a failed request.
     if (!isStream(response)) await response.clone().text();
     return response;
   } catch (error) {
     return {
       error: new ConnectionError(`${method} ${path} was not answered: ${reasonOf(error)}`, { cause: error }),
-      retryAfterMs: null,
+      retryAfterSeconds: null,
     };
   } finally {
     clearTimeout(timer);
@@ -140,7 +148,7 @@ async function errorOf(response: Response): Promise<ProblemError | ConnectionErr
   const text = await response.text();
   if (response.headers.get('content-type')?.startsWith('application/problem+json') === true) {
     const problem: Problem = JSON.parse(text);
-    return new ProblemError(problem);
+    return new ProblemError(problem, retryAfterOf(response));
   }
   return new ConnectionError(
     `${response.url} answered ${response.status}, and not as Drydock does: ${text.slice(0, 200)}`,
@@ -152,7 +160,7 @@ const isStream = ({ headers }: Response): boolean =>
 
 const retryAfterOf = ({ headers }: Response): number | null => {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
-  return Number.isFinite(seconds) ? seconds * 1_000 : null;
+  return Number.isFinite(seconds) ? seconds : null;
 };
 
 /**

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { Shares } from '@drydock/service/access';
-import { createHttpServer } from '@drydock/service/http';
+import { createHttpServer, inTurn } from '@drydock/service/http';
 import { addressGroup } from './address';
 import { headersMax } from './hygiene';
 
@@ -57,17 +57,6 @@ function refuseUnparsed(
 const idleMs = 75_000;
 
 /**
- * The most requests that may wait behind an unanswered request of the same connection. A client that sends more loses
- * its connection, to save memory.
- */
-const aheadMax = 32;
-
-interface Connection {
-  /** Requests that were read and have no answer yet. */
-  unanswered: number;
-}
-
-/**
  * The gateway's HTTP server, with the limits that a public server needs. `open` limits the connections, in all and by
  * address. `unparsedHeaders` are sent with the answers to input that could not be parsed as a request, as alternating
  * names and values.
@@ -77,33 +66,11 @@ export function createGatewayServer(
   open: Shares,
   unparsedHeaders: readonly string[],
 ): Server {
-  const connections = new WeakMap<Socket, Connection>();
-  const remember = (socket: Socket): Connection => {
-    const connection = { unanswered: 0 };
-    connections.set(socket, connection);
-    return connection;
-  };
-  const inTurn: RequestListener = (request, response) => {
-    const { socket } = request;
-    const connection = connections.get(socket) ?? remember(socket);
-    connection.unanswered += 1;
-    if (connection.unanswered > aheadMax + 1) {
-      socket.destroy();
-      return;
-    }
-    response.once('close', () => {
-      connection.unanswered -= 1;
-    });
-    // A request waits until the earlier requests of its connection are answered. Until then its response has no socket,
-    // and without a socket Node does not report that the client has left.
-    if (response.socket === null) response.once('socket', () => listener(request, response));
-    else listener(request, response);
-  };
+  const unanswered = new WeakMap<Socket, number>();
   // The gateway refuses a request without Host itself, because Node's own 400 has neither body nor request id.
-  const server = createHttpServer(inTurn, {
+  const server = createHttpServer(inTurn(listener, unanswered), {
     requireHostHeader: false,
-    refuse: (error, socket) =>
-      refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0),
+    refuse: (error, socket) => refuseUnparsed(error, socket, unparsedHeaders, (unanswered.get(socket) ?? 0) > 0),
   });
   server.maxHeadersCount = headersMax + 1;
   server.timeout = idleMs;

@@ -21,11 +21,13 @@ import { PostgresDatabases } from './database/postgres-databases';
 import { SitesCluster } from './database/sites-cluster';
 import { SitesClusters } from './database/sites-clusters';
 import { type RemovalPace, SlowRemoval } from './releases/slow-removal';
+import { type VisitorLimits, visitorLimits } from './serving/forward-to-app';
 import { HostedSites } from './sites/hosted-sites';
 import { DatabasesByEngine } from './sites/site-context';
 
 interface HostSettings {
   places?: PagePlaces;
+  limits?: VisitorLimits;
   pace?: RemovalPace | undefined;
 }
 
@@ -35,7 +37,7 @@ interface HostSettings {
  */
 export async function composeSiteHost(
   config: SiteHostConfig,
-  { places = new PagePlaces(), pace }: HostSettings = {},
+  { places = new PagePlaces(), limits = visitorLimits, pace }: HostSettings = {},
 ): Promise<{ lifetime: Lifetime; log: Log; url: string }> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const lifetime = createLifetime(log);
@@ -90,6 +92,7 @@ export async function composeSiteHost(
     removal,
     cpu,
     places,
+    limits,
     diskBytes,
     isolation,
     network,

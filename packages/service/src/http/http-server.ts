@@ -19,17 +19,18 @@ const refuseAsNode: Refuse = (error, socket) => {
 };
 
 /**
- * Makes an HTTP server that withstands badly behaved clients. `connectionsCheckingInterval` matters as much as the
+ * Makes an HTTP server that withstands badly behaved clients. A whole request with its body may take `requestMs`, and 0
+ * means no limit: then the listener has to limit the body. `connectionsCheckingInterval` matters as much as the
  * timeouts: at its default of 30 s a slowloris connection lives for half a minute, whatever `headersTimeout` is.
  */
 export function createHttpServer(
   listener: RequestListener,
-  { requireHostHeader = true, refuse = refuseAsNode } = {},
+  { requireHostHeader = true, requestMs = 10_000, refuse = refuseAsNode } = {},
 ): Server {
   const server = createServer(
     {
       headersTimeout: 5_000,
-      requestTimeout: 10_000,
+      requestTimeout: requestMs,
       connectionsCheckingInterval: 1_000,
       keepAliveTimeout: 65_000,
       maxHeaderSize: 16_384,
@@ -63,6 +64,32 @@ function refuseUnparsed(server: Server, refuse: Refuse): void {
       if (now === before && now?.complete === wasComplete && !socket.destroyed) refuse(error, socket);
     });
   });
+}
+
+/**
+ * The most requests that may wait behind an unanswered request of the same connection. A client that sends more loses
+ * its connection, to save memory.
+ */
+const aheadMax = 32;
+
+/**
+ * Makes a listener that answers the requests of each connection one after another. A response has no socket before its
+ * turn, and Node closes no response without a socket when the client leaves, so its places would never be given back.
+ * `unanswered` counts each connection's requests that were read and have no answer yet.
+ */
+export function inTurn(listener: RequestListener, unanswered = new WeakMap<Socket, number>()): RequestListener {
+  return (request, response) => {
+    const { socket } = request;
+    const count = (unanswered.get(socket) ?? 0) + 1;
+    unanswered.set(socket, count);
+    if (count > aheadMax + 1) {
+      socket.destroy();
+      return;
+    }
+    response.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+    if (response.socket === null) response.once('socket', () => listener(request, response));
+    else listener(request, response);
+  };
 }
 
 /**

@@ -2,7 +2,7 @@ export { answerOfProblem, answerWithinMs, keyChallenge, problemOfError } from '.
 export { changeMetadata } from './change-metadata';
 export { entityTagOf, hasAlready } from './entity-tag';
 export { answerHealth, answerReady, createHealthServer, type Mounted } from './health';
-export { closeServer, createHttpServer, listen } from './http-server';
+export { closeServer, createHttpServer, inTurn, listen } from './http-server';
 export { assertJsonContentType, readBody } from './json-body';
 export { assertWithinQuota, getQuota, type QuotaRule, setQuota } from './org-quota';
 export { createPager, limitLengthMax, listFilter, type Page, type PageRequest, type Pager } from './paging';

@@ -98,9 +98,14 @@ export class AppProcess {
     return !this.hasEnded;
   }
 
-  /** Opens a connection and reads nothing from it, so that the content child can take it over. */
+  /**
+   * Opens a connection and reads nothing from it, so that the content child can take it over. Rejects if the process has
+   * ended.
+   */
   connect(): Promise<Socket> {
     return new Promise((resolve, reject) => {
+      // The descriptor is closed after the end, and the socket of another site's application may get its number.
+      if (this.hasEnded) throw new Error('the application has ended');
       const socket = new Socket().pause().once('error', reject);
       socket.connect(this.socketPath, () => resolve(socket));
     });

@@ -1,10 +1,12 @@
 /** @processes */
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { startPostgres } from '@drydock/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';
@@ -183,4 +185,33 @@ test('staging again starts from empty, and a removed release is gone at once', a
   const { pathname } = new URL(again.database_url);
   const left = 'select datname from pg_database where datname = $1';
   expect(await runSql(readSharedCluster().adminUrl, left, [pathname.slice(1)])).toEqual([]);
+});
+
+test('a switch that fails after it has moved the site still ends the old release’s application', async () => {
+  const data = path.join(folder, 'postgres');
+  const first = await startPostgres({ folder: data });
+  const other = await startHost({ ...(await hostConfig()), SITES_DATABASE_URL: first.adminUrl });
+  const id = newSiteId();
+  const site = await other.client.ensureSite(id, { domain: 'app.example.org' }, claim(1));
+  await writeFile(
+    path.join(site.files_dir, 'app.js'),
+    "require('node:http').createServer((_, response) => response.end('answered')).listen(1);",
+  );
+  const packed = await packSite(other, id, { releaseId: 'initial', folder: path.join(folder, 'app'), fence: 1 });
+  await stageSite(other, id, packed, { releaseId: 'second', fence: 2 });
+  expect(await (await fetch(site.url)).text()).toBe('answered');
+  const { pid } = await other.client.readApp(id);
+  const isRunning = (): boolean => existsSync(`/proc/${pid}`);
+  expect(isRunning()).toBe(true);
+
+  await first.stop();
+  const order = { releaseId: 'second', expectedRelease: 'initial' };
+  await expect(other.client.switchRelease(id, order, claim(3))).rejects.toThrow();
+  expect((await other.client.readSite(id)).current_release).toBe('second');
+  await until(() => !isRunning(), { what: 'the end of the old application' });
+
+  const again = await startPostgres({ folder: data, port: first.port });
+  expect((await other.client.switchRelease(id, order, claim(4))).current_release).toBe('second');
+  await clearHost(other, [id]);
+  await again.stop();
 });

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import http from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
@@ -156,6 +156,36 @@ test('one visitor more than an organisation’s share gets 503, and those of oth
   expect((await fetch(url('none', neighbour))).status).toBe(204);
   for (const { leave } of visitors) leave();
   await until(async () => (await fetch(url('none'))).status === 204, { what: 'a place again' });
+});
+
+test('requests that come without waiting for an answer are answered in order', async () => {
+  const asked = ['/event', '/none'].map((page) => `GET ${page} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  const said = await sayRaw(`${asked.join('')}HEAD /head HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  expect(said.match(/^HTTP\/1\.1 .*(?=\r)/gm)).toEqual([
+    'HTTP/1.1 200 OK',
+    'HTTP/1.1 204 No Content',
+    'HTTP/1.1 200 Fine',
+  ]);
+});
+
+test('visitors who ask several times without waiting for an answer, and leave, give all their places back', async () => {
+  const ofOrganisation = visitsOfAll / 2;
+  const asked = 'GET /quiet HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(ofOrganisation);
+  const sockets: Socket[] = [];
+  const isFull = async (): Promise<boolean> => {
+    const socket = connect(Number(url('').port), '127.0.0.1', () => socket.write(asked));
+    sockets.push(socket);
+    await once(socket, 'data');
+    return (await fetch(url('none'))).status === 503;
+  };
+  await until(isFull, { what: 'no place is left' });
+  for (const socket of sockets) socket.destroy();
+  const haveAllAPlace = async (): Promise<boolean> => {
+    const visitors = await Promise.all(Array.from({ length: ofOrganisation }, () => stay()));
+    for (const { leave } of visitors) leave();
+    return visitors.every(({ status }) => status === 200);
+  };
+  await until(haveAllAPlace, { what: 'all places again' });
 });
 
 test('the end of the content child costs its own visitors only: application and neighbour go on', async () => {

@@ -23,11 +23,26 @@ const notForwarded = new Set([
   'x-forwarded-for',
 ]);
 
-/**
- * The time after which a visitor who takes no bytes is dropped. A page, or a piece of a file or of an answer, stays in
- * the agent's memory until the visitor has received it.
- */
-export const untakenMs = 30_000;
+/** How long a visitor may do nothing, in milliseconds. */
+export interface VisitorLimits {
+  /**
+   * The time after which a visitor who takes no bytes is dropped. A page, or a piece of a file or of an answer, stays in
+   * the agent's memory until the visitor has received it.
+   */
+  untakenMs: number;
+  /**
+   * The time after which a request ends if nothing more of its body has come. Time in which the application does not
+   * read the body does not count.
+   */
+  unsentMs: number;
+}
+
+export const visitorLimits: VisitorLimits = { untakenMs: 30_000, unsentMs: 30_000 };
+
+/** Nothing more of a request's body has come for {@link VisitorLimits.unsentMs}. */
+export class BodyStalled extends Error {
+  override readonly name = 'BodyStalled';
+}
 
 /** Leaves out the headers in `notForwarded`. The list holds names and values, alternating. */
 function withoutHops(raw: readonly string[]): string[] {
@@ -55,6 +70,7 @@ export class AppVisit implements AppVisitor {
   private readonly incoming: IncomingMessage;
   private readonly response: ServerResponse;
   private readonly process: AppProcess;
+  private readonly limits: VisitorLimits;
   private readonly refuse: { resolve(told: Told | null): void; reject(error: Error): void };
   private readonly finish: { resolve(): void; reject(error: Error): void };
   private talk: Talk | null = null;
@@ -63,12 +79,14 @@ export class AppVisit implements AppVisitor {
   private isAnswered = false;
   private isSending = false;
   private wanted = 0;
+  private received = 0;
   private onWanted: () => void = () => undefined;
 
-  constructor(incoming: IncomingMessage, response: ServerResponse, process: AppProcess) {
+  constructor(incoming: IncomingMessage, response: ServerResponse, process: AppProcess, limits: VisitorLimits) {
     this.incoming = incoming;
     this.response = response;
     this.process = process;
+    this.limits = limits;
     response.on('timeout', () => response.destroy());
     const { method = 'GET', url = '/', headers, rawHeaders, socket } = incoming;
     const isChunked = headers['transfer-encoding'] !== undefined;
@@ -131,6 +149,9 @@ export class AppVisit implements AppVisitor {
     if (head !== null && !this.passHead(head)) return;
     if (end === 'whole') {
       this.isAnswered = true;
+      response.setTimeout(this.limits.untakenMs);
+      // Node would keep this limit for the next request of the connection.
+      response.prependOnceListener('finish', () => response.setTimeout(0));
       response.end(body);
     } else if (end === 'broken') this.fail(new Error('the application broke its answer off'));
     else {
@@ -141,7 +162,7 @@ export class AppVisit implements AppVisitor {
       else {
         // A visitor who takes nothing would keep its place for ever, so it has limited time to take this piece. The
         // limit ends with the piece, because the application may be slow with the next one.
-        response.setTimeout(untakenMs);
+        response.setTimeout(this.limits.untakenMs);
         response.once('drain', () => {
           response.setTimeout(0);
           go();
@@ -197,16 +218,32 @@ export class AppVisit implements AppVisitor {
     response.once('close', () => {
       if (!incoming.complete) incoming.destroy();
     });
+    let limit = this.limitPause();
     try {
       for await (const piece of incoming as AsyncIterable<Buffer>) {
+        clearTimeout(limit);
+        this.received += 1;
         if (this.wanted === 0) await new Promise<void>((resolve) => (this.onWanted = resolve));
         this.wanted -= 1;
         this.talk?.say({ say: 'body' }, piece);
+        limit = this.limitPause();
       }
       this.talk?.say({ say: 'body_end' });
     } catch {
       this.leave(); // A request's body that breaks off ends the request.
+    } finally {
+      clearTimeout(limit);
     }
+  }
+
+  /** Ends the visit if nothing more of the request's body comes within the limit. */
+  private limitPause(): NodeJS.Timeout {
+    const { received } = this;
+    const check = (): void => {
+      if (this.received === received && !this.incoming.complete) this.fail(new BodyStalled('a body did not go on'));
+    };
+    // A busy process reads late, so it reads once more before it decides.
+    return setTimeout(() => setImmediate(check), this.limits.unsentMs);
   }
 
   private readonly leave = (): void => {

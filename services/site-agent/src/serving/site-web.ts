@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { createHttpServer } from '@drydock/service/http';
+import { createHttpServer, inTurn } from '@drydock/service/http';
 import type { Log } from '@drydock/service/telemetry';
 import { AppDown, DiskFull, SandboxUnavailable } from '../apps/site-app';
 import type { RestOfFile } from '../content/content';
@@ -9,7 +9,7 @@ import { ContentError } from '../content/content-child';
 import { PagesBusy } from '../content/page-places';
 import type { Found, FoundFile } from '../content/protocol';
 import type { Release } from '../releases/release-store';
-import { AppVisit, announceGeneration, untakenMs } from './forward-to-app';
+import { AppVisit, announceGeneration, BodyStalled, type VisitorLimits } from './forward-to-app';
 import { type Gate, GateError } from './gate';
 
 /**
@@ -34,7 +34,7 @@ function sendText(response: ServerResponse, status: number, text: string, header
   response.end(text);
 }
 
-function leaveWhenSent(response: ServerResponse, leave: () => void): void {
+function leaveWhenSent(response: ServerResponse, { untakenMs }: VisitorLimits, leave: () => void): void {
   const timer = setTimeout(() => response.destroy(), untakenMs);
   const end = (): void => {
     clearTimeout(timer);
@@ -66,6 +66,7 @@ async function sendFile(
   response: ServerResponse,
   release: Release,
   { found, body, rest }: File,
+  limits: VisitorLimits,
 ): Promise<void> {
   const { size } = found;
   const etag = `"${release.releaseId}-${found.mtime}-${size.toString(36)}"`;
@@ -84,7 +85,7 @@ async function sendFile(
   const { start, end } = range === 'whole' ? { start: 0, end: size - 1 } : range;
   const isEmpty = request.method === 'HEAD' || size === 0;
   const leave = isEmpty || rest === null ? null : await release.content.download();
-  if (leave !== null) giveBackWhenSent(response, leave);
+  if (leave !== null) giveBackWhenSent(response, limits, leave);
   const headers = { 'content-type': contentTypeOf(found.extension), 'content-length': end - start + 1 };
   if (range === 'whole') response.writeHead(200, headers);
   else response.writeHead(206, { ...headers, 'content-range': `bytes ${start}-${end}/${size}` });
@@ -93,7 +94,7 @@ async function sendFile(
   else await pipeline(bytesOf(body, rest, start, end), response);
 }
 
-function giveBackWhenSent(response: ServerResponse, leave: () => void): void {
+function giveBackWhenSent(response: ServerResponse, { untakenMs }: VisitorLimits, leave: () => void): void {
   // The limit restarts with each byte that the visitor takes, because a whole file may take hours.
   response.setTimeout(untakenMs, () => response.destroy());
   if (response.destroyed) leave();
@@ -106,6 +107,14 @@ async function* bytesOf(body: Buffer, rest: RestOfFile, start: number, end: numb
   yield* rest.read(isHeld ? body.length : start, end);
 }
 
+/** Limits how long the rest of a request may come after its answer. Node reads that rest and throws it away. */
+function limitRest(request: IncomingMessage, { unsentMs }: VisitorLimits): void {
+  const dropUnlessComplete = (): void => {
+    if (!request.complete) request.socket.destroy();
+  };
+  if (!request.complete) setTimeout(dropUnlessComplete, unsentMs).unref();
+}
+
 const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? '/';
 
@@ -114,7 +123,7 @@ async function serveRequest(
   request: IncomingMessage,
   response: ServerResponse,
   release: Release,
-  isProbe: boolean,
+  { isProbe, limits }: { isProbe: boolean; limits: VisitorLimits },
 ): Promise<void> {
   const isWhole =
     request.method === 'GET' && request.headers.range === undefined && request.headers['if-none-match'] === undefined;
@@ -131,7 +140,7 @@ async function serveRequest(
     due === null
       ? await content.visit(question)
       : await due.process.use(() =>
-          content.visitApp(question, new AppVisit(request, response, due.process), due.restart_seconds),
+          content.visitApp(question, new AppVisit(request, response, due.process, limits), due.restart_seconds),
         );
   if (visited === null) return;
   const { visit, body, rest, leave } = visited;
@@ -142,15 +151,15 @@ async function serveRequest(
       if (isProbe) await announceGeneration(response, release.app, app);
       if (found.kind === 'none' || found.kind === 'folder') {
         const process = await release.app.take(app);
-        return await process.use(() => content.forward(new AppVisit(request, response, process)));
+        return await process.use(() => content.forward(new AppVisit(request, response, process, limits)));
       }
     } else {
       response.setHeader('x-content-type-options', 'nosniff');
       if (!isRead(request)) return sendText(response, 405, 'Method not allowed\n', { allow: 'GET, HEAD' });
     }
-    await sendFound(request, response, release, { found, body, rest });
+    await sendFound(request, response, release, { found, body, rest }, limits);
   } finally {
-    if (found.kind === 'page') leaveWhenSent(response, leave);
+    if (found.kind === 'page') leaveWhenSent(response, limits, leave);
     await rest?.close();
   }
 }
@@ -160,6 +169,7 @@ async function sendFound(
   response: ServerResponse,
   release: Release,
   { found, body, rest }: { found: Found; body: Buffer; rest: RestOfFile | null },
+  limits: VisitorLimits,
 ): Promise<void> {
   switch (found.kind) {
     case 'none':
@@ -173,7 +183,7 @@ async function sendFound(
     case 'page_waits':
       throw new PageUnavailable('a page was neither rendered nor refused');
     case 'file':
-      return sendFile(request, response, release, { found, body, rest });
+      return sendFile(request, response, release, { found, body, rest }, limits);
   }
 }
 
@@ -241,6 +251,13 @@ const closeMs = 3_000;
 const logEveryMs = 10_000;
 const probeHeader = 'x-drydock-probe';
 
+interface SiteWebOptions {
+  gate: Gate;
+  currentRelease: () => Release | null;
+  limits: VisitorLimits;
+  log: Log;
+}
+
 /**
  * A site's web server. Each request, except a probe, waits at the gate. Then it takes the live release once and is
  * answered from this release alone.
@@ -250,13 +267,15 @@ export class SiteWeb {
   private readonly probeToken = randomBytes(24).toString('hex');
   private loggedMs = Number.NEGATIVE_INFINITY;
   private notLogged = 0;
-  private readonly options: { gate: Gate; currentRelease: () => Release | null; log: Log };
+  private readonly options: SiteWebOptions;
 
-  constructor(options: { gate: Gate; currentRelease: () => Release | null; log: Log }) {
+  constructor(options: SiteWebOptions) {
     this.options = options;
-    this.server = createHttpServer((request, response) => {
+    const listener: RequestListener = (request, response) => {
       this.answer(request, response).catch((error: unknown) => this.fail(response, error));
-    });
+    };
+    // An upload may take long, so each pause in its body is limited instead of the whole request.
+    this.server = createHttpServer(inTurn(listener), { requestMs: 0 });
   }
 
   /** Headers that let a request pass a freeze; only this process knows them. */
@@ -275,14 +294,16 @@ export class SiteWeb {
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const isProbe = this.isProbe(request);
+    const { currentRelease, limits } = this.options;
+    response.once('close', () => limitRest(request, limits));
     if (!isProbe) {
       const left = new AbortController();
       response.once('close', () => left.abort());
       await this.options.gate.pass(left.signal);
     }
-    const release = this.options.currentRelease();
+    const release = currentRelease();
     if (release === null) sendText(response, 503, 'This site is being set up\n', { 'retry-after': '2' });
-    else await release.use(() => serveRequest(request, response, release, isProbe));
+    else await release.use(() => serveRequest(request, response, release, { isProbe, limits }));
   }
 
   private isProbe(request: IncomingMessage): boolean {
@@ -294,7 +315,8 @@ export class SiteWeb {
   private fail(response: ServerResponse, error: unknown): void {
     const isHeld = error instanceof GateError;
     const isDown = error instanceof AppDown;
-    if (!isHeld && !isDown) this.logFailure(error);
+    const isStalled = error instanceof BodyStalled;
+    if (!isHeld && !isDown && !isStalled) this.logFailure(error);
     if (response.destroyed) return;
     // Once the status has been sent, only a cut connection can tell the client that the answer has failed.
     if (response.headersSent) response.destroy();
@@ -307,6 +329,7 @@ export class SiteWeb {
     } else if (error instanceof DiskFull)
       sendText(response, 503, 'This application is not started: its site has used up its disk space\n');
     else if (isDown) sendText(response, 502, 'This application could not be reached\n', { 'retry-after': '1' });
+    else if (isStalled) sendText(response, 408, 'The rest of the request did not come\n', { connection: 'close' });
     else if (isHeld) sendText(response, 503, 'This site is being restored\n', { 'retry-after': '2' });
     else if (error instanceof PageUnavailable)
       sendText(response, 503, 'This page is away for a moment\n', { 'retry-after': '2' });

@@ -9,6 +9,7 @@ import type { PostgresDatabases } from '../database/postgres-databases';
 import type { SiteDatabases } from '../database/release-database';
 import type { SiteRecord } from '../on-disk/site-folder';
 import type { SlowRemoval } from '../releases/slow-removal';
+import type { VisitorLimits } from '../serving/forward-to-app';
 
 /** The parts of the site agent that its sites share. */
 export interface SiteContext {
@@ -19,6 +20,7 @@ export interface SiteContext {
   cpu: CpuShares;
   /** The organisations' shares of this machine for pages and applications. */
   places: PagePlaces;
+  limits: VisitorLimits;
   /** The most bytes that a site's live files may take. The same limit applies separately to its live database. */
   diskBytes: number;
   isolation: Isolation;

@@ -77,7 +77,7 @@ export class Site {
     this.releases = new ReleaseStore(folder, this.databases, context.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
-    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.context.log });
+    this.web = new SiteWeb({ ...this.context, gate: this.gate, currentRelease: () => this.current });
     const inTurn = (go: () => void): void => context.places.carried.take(this.organisation, go);
     this.endpoint = this.databases.openEndpoint({
       gate: this.gate,
@@ -264,13 +264,17 @@ export class Site {
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
-    // After a restore of the files alone both releases have the same database, whose sessions go on.
-    if (left.database.name !== kept.database.name) {
-      if (hasMoved) this.endpoint.endSessions();
-      await left.database.leave();
-      await kept.database.serve();
+    try {
+      // After a restore of the files alone both releases have the same database, whose sessions go on.
+      if (left.database.name !== kept.database.name) {
+        if (hasMoved) this.endpoint.endSessions();
+        await left.database.leave();
+        await kept.database.serve();
+      }
+    } finally {
+      // A repeated call finds the site switched and does not retire the release.
+      void this.retire(left);
     }
-    void this.retire(left);
     if (failure !== null) throw failure.error;
   }
 
