@@ -292,6 +292,27 @@ describe('a database made from a backup', () => {
   ])('is refused for %s', async (_what, backupOf, code) => {
     expect((await createFrom(await backupOf())).json).toMatchObject({ status: 422, code });
   });
+
+  /** Orders a database of this size from a backup with so many unpacked bytes, of a database of the source's size. */
+  const createSized = async (size: string, sourceSize: string, rawBytes: number | null) => {
+    const caller = callerOf();
+    const source = await givenDatabase(api, caller);
+    const backupId = await givenBackup(api, source);
+    await api.rows('UPDATE managed_databases SET size = $2 WHERE id = $1', [source, sourceSize]);
+    await api.rows('UPDATE database_backups SET raw_bytes = $2 WHERE id = $1', [backupId, rawBytes]);
+    return create(wanted({ from: { backup_id: backupId }, size }), { caller });
+  };
+
+  it.each([
+    ['more than its size stores', 'small', 'large', 20e9 + 1, '422 size_too_small'],
+    ['exactly what its size stores', 'small', 'large', 20e9, '202 '],
+    ['less than its larger size stores', 'medium', 'large', 20e9 + 1, '202 '],
+    ['more than the size of both stores, whose source held it in less', 'small', 'small', 400e9, '202 '],
+    ['unknown, as an earlier version took it', 'small', 'large', null, '202 '],
+  ])('where the unpacked backup is %s', async (_where, size, sourceSize, rawBytes, expected) => {
+    const answer = await createSized(size, sourceSize, rawBytes);
+    expect(`${answer.status} ${(answer.json as { code?: string }).code ?? ''}`).toBe(expected);
+  });
 });
 
 describe('every endpoint of databases', () => {
