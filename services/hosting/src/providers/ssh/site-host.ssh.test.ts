@@ -15,6 +15,7 @@ import { describeOnHost, openSshRig, type SshRig } from '../../../test/ssh-host'
 import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
 import { localBackupStorage } from '../backup-storage.local';
 import type { SiteRef } from '../site-host';
+import { databaseOf } from './run-on-site';
 import { sshSiteHost } from './site-host.ssh';
 import { HostKeyError, SshConnection } from './ssh-connection';
 
@@ -115,6 +116,29 @@ onHost('a host over ssh', () => {
       refusal: 'archive_refused',
     });
     expect(existsSync(path.join(folderOf(site), 'releases/next'))).toBe(false);
+  });
+
+  it('removes a release whose stage was refused, with its database, but not on the word of an earlier attempt', async () => {
+    const site = await givenSite();
+    await rig.fill(site, 1);
+    await rig.database.ask(
+      rig.loginOf(site),
+      `CREATE FUNCTION share(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+       CREATE INDEX shares ON version (share(1));
+       CREATE OR REPLACE FUNCTION share(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN n / 0; END'`,
+    );
+    const archive = await packCurrent(rig.driver, site, storage);
+    const earlier = nextOrder();
+    await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({
+      refusal: 'content_not_loaded',
+    });
+    expect(await rig.driver.describe(site)).toMatchObject({ releases: ['first'], begun: ['next'] });
+    await expect(rig.driver.retire(site, 'next', earlier)).rejects.toMatchObject({ refusal: 'stale_fence' });
+    const loginOfNext = { ...rig.loginOf(site), database: databaseOf(site, 'next') };
+    expect(await rig.database.ask(loginOfNext, 'SELECT 1')).toBe('1');
+    await rig.driver.retire(site, 'next', nextOrder());
+    expect(await rig.driver.describe(site)).toMatchObject({ releases: ['first'], begun: [] });
+    await expect(rig.database.ask(loginOfNext, 'SELECT 1')).rejects.toThrow('does not exist');
   });
 
   it('restores the newest of a chain, and a backup of one site onto another as a drill does', async () => {
