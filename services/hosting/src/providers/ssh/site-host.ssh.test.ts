@@ -5,10 +5,22 @@
  * @processes
  */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
+import { until } from '@drydock/testing/wait';
 import { pageOf } from '../../../test/site-state';
 import { putAppOverSsh } from '../../../test/ssh-app';
 import { describeOnHost, openSshRig, type SshRig } from '../../../test/ssh-host';
@@ -139,6 +151,25 @@ onHost('a host over ssh', () => {
     await rig.driver.retire(site, 'next', nextOrder());
     expect(await rig.driver.describe(site)).toMatchObject({ releases: ['first'], begun: [] });
     await expect(rig.database.ask(loginOfNext, 'SELECT 1')).rejects.toThrow('does not exist');
+  });
+
+  // Root removes everything, so this test can fail only if it runs as an ordinary account.
+  it('keeps nothing of a site that is destroyed, whatever its folders allow their owner', async () => {
+    const site = await givenSite();
+    const closed = path.join(await rig.filesDirOf(site), 'closed');
+    for (const [name, mode] of Object.entries({ 'read-only/inner': 0o555, 'shut/inner': 0o000, 'no-search': 0o600 })) {
+      mkdirSync(path.join(closed, name), { recursive: true });
+      writeFileSync(path.join(closed, name, 'file'), name);
+      chmodSync(path.join(closed, name), mode);
+      chmodSync(path.join(closed, path.dirname(name)), name.includes('/') ? mode : 0o555);
+    }
+    const outside = mkdtempSync(path.join(folder, 'outside-'));
+    chmodSync(outside, 0o500);
+    symlinkSync(outside, path.join(await rig.filesDirOf(site), 'link'));
+    await rig.driver.destroy(site, nextOrder());
+    const trash = path.join(rig.sitesDir, 'trash');
+    await until(() => readdirSync(trash).length === 0, { what: 'an empty trash' });
+    expect(statSync(outside).mode & 0o777).toBe(0o500);
   });
 
   it('restores the newest of a chain, and a backup of one site onto another as a drill does', async () => {
