@@ -62,9 +62,7 @@ export class Site {
   private readonly endpoint: SiteEndpoint;
   private readonly app: SiteApp;
   private current: Release | null = null;
-  /**
-   * The live release, and old releases whose last requests are still running. Two releases may have the same database.
-   */
+  /** The live release, and old releases whose last requests still run. Two releases may have the same database. */
   private readonly served = new Set<Release>();
   readonly disk: SiteDisk;
 
