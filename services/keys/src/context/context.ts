@@ -1,14 +1,22 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { Pager } from '@drydock/service/http';
 import type { KeySecrets } from '../secrets/api-key.secret';
 import type { WebhookSecrets } from '../secrets/webhook.secret';
 import type { KeysDatabase } from './database.store';
 
 export interface EventNumbers {
-  /** The last sequence number that this process knows of. */
-  latest(): bigint;
-  /** Resolves once a number after `seq` exists, or when `signal` is aborted. */
-  past(seq: bigint, signal: AbortSignal): Promise<void>;
+  /**
+   * Calls `heard` after events of `owner` may have got their numbers, until the returned function is called. It is also
+   * called for events of others, but rarely.
+   */
+  watch(owner: EventOwner, heard: () => void): () => void;
+}
+
+/** The organisation and mode that an event belongs to. */
+export interface EventOwner {
+  orgId: string;
+  mode: Mode;
 }
 
 export interface HandlerContext {

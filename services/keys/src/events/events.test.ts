@@ -1,13 +1,16 @@
 import type { Event } from '@drydock/contracts/keys/events';
 import type { Caller } from '@drydock/service/access';
+import { createLog } from '@drydock/service/telemetry';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, newestEventOf, startKeys } from '../../test/keys-api';
+import type { HandlerContext } from '../context/context';
 import { type KeysDatabase, openDatabase } from '../context/database.store';
 import { purgeEvents } from '../webhooks/delivery.store';
 import { listEvents, storeEvents } from './event.store';
-import { sequenceEvents } from './sequencer';
+import { watchEvents } from './read-events';
+import { createSequencer, sequenceEvents } from './sequencer';
 
 let api: KeysApi;
 let root: GoodKey;
@@ -188,5 +191,58 @@ test('exactly the events that are older than 30 days are removed', async () => {
   const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
   expect(await purgeEvents(database, 1_000)).toBeGreaterThan(0);
   expect(await api.rows('SELECT id FROM events WHERE id = ANY ($1)', [[old.id, young.id]])).toEqual([{ id: young.id }]);
+  await database.close();
+});
+
+test("another organisation's events cost a waiting stream no query, and numbers of another process reach it", async () => {
+  const stranger = await api.bootstrap();
+  // From here on only the sequencer of this test gives numbers.
+  await api.stop();
+  const database = openDatabase(api.postgres.url, { max: 4, applicationName: 'test' });
+  let queries = 0;
+  const counted: KeysDatabase = {
+    ...database,
+    sql: (tx) => {
+      queries += 1;
+      return database.sql(tx);
+    },
+  };
+  const sequencer = createSequencer(database, createLog({ service: 'test', level: 'silent' }));
+  sequencer.start();
+  const write = async ({ orgId }: Caller): Promise<string> => {
+    const event = { ...turnOf(orgId), type: 'workflow.failed' as const, mode: 'live' as const, workflow: null };
+    await database.transaction((tx) => storeEvents(tx, [event]));
+    sequencer.ring();
+    const numbered = 'SELECT id FROM events WHERE id = $1 AND seq IS NOT NULL';
+    await until(async () => (await database.sql().query(numbered, [event.id])).length === 1);
+    return event.id;
+  };
+  const ending = new AbortController();
+  const context = { database: counted, sequencer } as Partial<HandlerContext> as HandlerContext;
+  const asked = { caller: root.caller, query: {}, lastEventId: undefined, signal: ending.signal };
+  const stream = await watchEvents(context).stream(asked as never);
+  const next = async () => (await stream.next()).value?.id;
+  await next();
+  const first = next();
+  const firstId = await write(root.caller);
+  expect(await first).toBe(firstId);
+  const before = queries;
+  const second = next();
+  for (let count = 0; count < 10; count += 1) await write(stranger.caller);
+  const secondId = await write(root.caller);
+  expect(await second).toBe(secondId);
+  // One query before the wait and one after it. A third is possible if the first number had two reasons to wake it.
+  expect(queries - before).toBeLessThanOrEqual(3);
+  const third = next();
+  const strange = turnOf(root.caller.orgId);
+  await database.transaction(async (tx) => {
+    await storeEvents(tx, [{ ...strange, type: 'workflow.failed', mode: 'live', workflow: null }]);
+    await database
+      .sql(tx)
+      .query(`UPDATE events SET seq = nextval('event_seq') WHERE id = $1 RETURNING seq`, [strange.id]);
+  });
+  expect(await third).toBe(strange.id);
+  ending.abort();
+  await sequencer.stop();
   await database.close();
 });

@@ -6,6 +6,7 @@ import {
 } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access';
+import { Bell } from '@drydock/service/effects';
 import type { ReadHandlers, StreamEvent, StreamHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { type EventScope, findEvent, listEvents as listRows, type PlacedEvent } from './event.store';
@@ -68,6 +69,8 @@ export const getEvent = ({ database }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getEndpoint>;
 
 const batchMax = 100;
+/** The longest wait without a query. Only a stream that is not told of its events would need it. */
+const waitMs = 60_000;
 
 /** Streams events from now on. A client that names the last event it received gets all later events. */
 export const watchEvents = (context: HandlerContext) =>
@@ -94,12 +97,18 @@ async function* eventsAfter(
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent> {
   yield { id: from.id, event: 'ready', data: {} };
-  for (let position = from.seq; !signal.aborted; ) {
-    const seen = sequencer.latest();
-    const events = await listRows(database.sql(), scope, { order: 'oldest', position, take: batchMax });
-    for (const event of events) yield { id: event.id, event: event.type, data: view(event) };
-    const last = events.at(-1);
-    if (last !== undefined) position = last.seq;
-    if (events.length < batchMax) await sequencer.past(seen, signal);
+  const bell = new Bell(signal);
+  const unwatch = sequencer.watch(scope, () => bell.ring());
+  try {
+    for (let position = from.seq; !signal.aborted; ) {
+      const events = await listRows(database.sql(), scope, { order: 'oldest', position, take: batchMax });
+      for (const event of events) yield { id: event.id, event: event.type, data: view(event) };
+      const last = events.at(-1);
+      if (last !== undefined) position = last.seq;
+      // A call of `heard` during the query ends the pause at once.
+      if (events.length < batchMax) await bell.pause(0, waitMs);
+    }
+  } finally {
+    unwatch();
   }
 }

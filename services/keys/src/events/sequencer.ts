@@ -1,6 +1,7 @@
+import type { Mode } from '@drydock/contracts/platform/values';
 import { Bell } from '@drydock/service/effects';
 import type { Log } from '@drydock/service/telemetry';
-import type { EventNumbers } from '../context/context';
+import type { EventNumbers, EventOwner } from '../context/context';
 import type { KeysDatabase } from '../context/database.store';
 import { addDeliveries } from '../webhooks/delivery.store';
 import { noteWorkflows } from '../workflows/workflow.store';
@@ -21,6 +22,10 @@ const lookMsLeast = 100;
 const busyMs = 1_000;
 /** The longest pause while no events arrive and no stream waits. */
 const restMs = 5_000;
+/** The shortest time between two calls of all streams, which each query the pool that also verifies keys. */
+const tellAllMsLeast = 1_000;
+
+const nameOf = ({ orgId, mode }: EventOwner): string => `${mode} ${orgId}`;
 
 /**
  * Gives new events their sequence numbers. Every process of the API runs a sequencer; a lock in the database lets only
@@ -28,24 +33,35 @@ const restMs = 5_000;
  */
 export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
   let latest = 0n;
+  let hasStrange = false;
+  let toldAllMs = Number.NEGATIVE_INFINITY;
   let running: Promise<void> = Promise.resolve();
   const stopping = new AbortController();
   const bell = new Bell(stopping.signal);
-  const waiting = new Set<() => void>();
+  const watching = new Map<string, Set<() => void>>();
+  /** Tells the streams of those whose events this process has numbered, and all streams of the other numbers. */
+  const tell = ({ before, last, placed }: Sequenced): void => {
+    // Another process has given the numbers that were new before this search, or that are missing between the own ones.
+    hasStrange ||= before > latest || last - before > placed.length;
+    if (last > latest) latest = last;
+    const owners = new Set(placed.map(({ org_id: orgId, mode }) => nameOf({ orgId, mode })));
+    for (const owner of owners) for (const heard of watching.get(owner) ?? []) heard();
+    if (!hasStrange || performance.now() - toldAllMs < tellAllMsLeast) return;
+    for (const streams of watching.values()) for (const heard of streams) heard();
+    hasStrange = false;
+    toldAllMs = performance.now();
+  };
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       let isBusy = true;
       try {
-        const { hadArrivals, last } = await sequenceEvents(database);
-        isBusy = hadArrivals;
-        if (last > latest) {
-          latest = last;
-          for (const look of [...waiting]) look();
-        }
+        const sequenced = await sequenceEvents(database);
+        isBusy = sequenced.hadArrivals;
+        tell(sequenced);
       } catch (error) {
         log.warn({ err: error }, 'events could not be put in order; tried again');
       }
-      await bell.pause(lookMsLeast, isBusy || waiting.size > 0 ? busyMs : restMs);
+      await bell.pause(lookMsLeast, isBusy || watching.size > 0 ? busyMs : restMs);
     }
   };
   return {
@@ -57,40 +73,53 @@ export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
       stopping.abort();
       await running;
     },
-    latest: () => latest,
-    past: (seq, signal) =>
-      new Promise((resolve) => {
-        const look = (): void => {
-          if (latest <= seq && !signal.aborted) return;
-          waiting.delete(look);
-          signal.removeEventListener('abort', look);
-          resolve();
-        };
-        waiting.add(look);
-        bell.ring(); // ends a long pause that began before a stream waited
-        signal.addEventListener('abort', look);
-        look();
-      }),
+    watch: (owner, heard) => {
+      const name = nameOf(owner);
+      const streams = watching.get(name) ?? new Set();
+      watching.set(name, streams.add(heard));
+      bell.ring(); // ends a long pause that began before a stream waited
+      return () => {
+        streams.delete(heard);
+        if (streams.size === 0 && watching.get(name) === streams) watching.delete(name);
+      };
+    },
   };
+}
+
+interface Sequenced {
+  hadArrivals: boolean;
+  /** The largest number before this search. */
+  before: bigint;
+  /** The largest number after it, as far as this process knows. */
+  last: bigint;
+  /** The events that this process has numbered. */
+  placed: readonly Placed[];
+}
+
+interface Placed {
+  seq: string;
+  org_id: string;
+  mode: Mode;
 }
 
 /**
  * Gives new events their sequence numbers, creates the webhook deliveries for them, and updates the list of workflows.
- * Resolves with the last number (`last`) and with whether there were new events. Only one process at a time gives
- * numbers. That process holds the lock until its numbers are visible, so that a reader who sees a number can see all
- * smaller numbers.
+ * Only one process at a time gives numbers. That process holds the lock until its numbers are visible, so that a reader
+ * who sees a number can see all smaller numbers.
  */
-export async function sequenceEvents(database: KeysDatabase): Promise<{ hadArrivals: boolean; last: bigint }> {
+export async function sequenceEvents(database: KeysDatabase): Promise<Sequenced> {
   const [state] = await database.sql().query<{ has_arrivals: boolean; latest: string }>(stateSql);
-  if (state === undefined || !state.has_arrivals) return { hadArrivals: false, last: BigInt(state?.latest ?? 0) };
-  const last = await database.transaction(async (tx) => {
-    const placed = await database.sql(tx).query<{ seq: string }>(sequenceSql);
-    const seqs = placed.map(({ seq }) => seq);
+  const before = BigInt(state?.latest ?? 0);
+  if (state === undefined || !state.has_arrivals) return { hadArrivals: false, before, last: before, placed: [] };
+  const placed = await database.transaction(async (tx) => {
+    const numbered = await database.sql(tx).query<Placed>(sequenceSql);
+    const seqs = numbered.map(({ seq }) => seq);
     await addDeliveries(database.sql(tx), seqs);
     await noteWorkflows(database.sql(tx), seqs);
-    return seqs.reduce((latest, seq) => (BigInt(seq) > latest ? BigInt(seq) : latest), BigInt(state.latest));
+    return numbered;
   });
-  return { hadArrivals: true, last };
+  const last = placed.reduce((latest, { seq }) => (BigInt(seq) > latest ? BigInt(seq) : latest), before);
+  return { hadArrivals: true, before, last, placed };
 }
 
 const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_arrivals,
@@ -105,4 +134,4 @@ const sequenceSql = `
     LIMIT ${batchMax}),
   numbered AS MATERIALIZED (SELECT id, nextval('event_seq') AS seq FROM arrived)
   UPDATE events SET seq = numbered.seq FROM numbered WHERE events.id = numbered.id AND events.seq IS NULL
-  RETURNING events.seq::text`;
+  RETURNING events.seq::text, events.org_id::text, events.mode::text`;
