@@ -68,7 +68,8 @@ const nothing = Buffer.alloc(0);
 
 /**
  * Reads the whole body. Throws 422 `body_too_large` as soon as the announced length or the received bytes exceed
- * `bytesMax`. The caller must then close the connection, because the rest is still on its way. Rejects if the client leaves.
+ * `bytesMax`. The caller must then close the connection, because the rest is still on its way. Rejects if the client
+ * leaves.
  */
 export function readBody(request: IncomingMessage, bytesMax = bodyBytesMax): Promise<Buffer> {
   const { 'content-length': announced, 'transfer-encoding': transferEncoding } = request.headers;

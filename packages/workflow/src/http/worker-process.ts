@@ -116,8 +116,8 @@ export function composeWorkerProcess<Context, Tx>(
   const eventDelivery = createOutboxDelivery({ ...towardsKeys, outbox: eventOutbox, everyMs: outboxMs });
   const listener = createListener({ connectionString: config.DATABASE_URL, log });
   lifetime.onClose('listener', () => listener.close());
-  // Each change of a workflow, and each write of the API, is announced after the commit. By then its audit entry and its
-  // event are in the outboxes.
+  // Each change of a workflow, and each write of the API, is announced after the commit. By then its audit entry and
+  // its event are in the outboxes.
   listener.onMessage(() => {
     auditDelivery.ring();
     eventDelivery.ring();
