@@ -15,6 +15,7 @@ import { askForRecord } from '../sites/ask-site';
 import { assertStillAllowed } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { findSite } from '../sites/site.store';
+import { streamBytesOf } from './fetch-chain';
 import { type CopyArchive, refuseCopy, restorableChain, type StoredCopy } from './offsite.rules';
 import { findCopy, listCopies, markCopied, markCopyFailed, recordOutcome } from './offsite.store';
 import { offsiteLimits, onStorage, readsAtOnce, requireDestination, withStorage } from './open-destination';
@@ -59,13 +60,15 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
     weight: 3,
     run: async (step, context) => {
       const { recheck, pack } = step.outputs;
-      await onStorage(step, offsiteLimits.attemptsMax, () => verifyCopy(context, step, pack.archive, recheck.parents));
-      return { at: context.now().toISOString() };
+      const streamBytes = await onStorage(step, offsiteLimits.attemptsMax, () =>
+        verifyCopy(context, step, pack.archive, recheck.parents),
+      );
+      return { at: context.now().toISOString(), streamBytes };
     },
-    commit: async (tx, step, { at }) => {
+    commit: async (tx, step, { at, streamBytes }) => {
       const { archive, skipped } = step.outputs.pack;
       const { answer = noAnswer } = step.outputs.recheck;
-      await markCopied(tx, step.input.copyId, archive, { skipped, answer }, new Date(at));
+      await markCopied(tx, step.input.copyId, archive, { streamBytes, skipped, answer }, new Date(at));
       await recordOutcome(tx, step.input.destinationId, '');
     },
   })
@@ -165,13 +168,16 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
 /** The attempts to remove a failed copy. Further attempts would only keep the site locked. */
 const discardAttempts = 3;
 
-/** Reads a copy back and checks every MAC and every entry. Then removes the leftovers of earlier attempts. */
+/**
+ * Reads a copy back and checks every MAC and every entry. Then removes the leftovers of earlier attempts. Resolves with
+ * the bytes of the copy's streams.
+ */
 function verifyCopy(
   context: WorkContext,
   step: StepContext<CopyInput, unknown>,
   archive: CopyArchive,
   parents: ParentChain,
-): Promise<void> {
+): Promise<number> {
   return withStorage(context, step, async (storage) => {
     const site = refOf(step);
     const stored = storage.source(archive.objectKey);
@@ -188,9 +194,10 @@ function verifyCopy(
         return object;
       },
     };
-    await withSpan('offsite.verify', { 'copy.size_bytes': archive.sizeBytes }, () =>
+    const manifest = await withSpan('offsite.verify', { 'copy.size_bytes': archive.sizeBytes }, () =>
       verifyArchive(source, context.archiveKey, expected, { signal: step.signal }),
     );
     await storage.removeAll(copyFolder(siteId, step.input.copyId), archive.objectKey);
+    return streamBytesOf(manifest);
   });
 }

@@ -21,7 +21,7 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { isArchiveMissing } from '../providers/offsite-errors';
 import type { OffsiteReader, OffsiteStorage } from '../providers/offsite-storage';
 import { type ArchiveAtHand, linksOf } from '../providers/site-host';
-import type { StoredCopy } from './offsite.rules';
+import { type StoredCopy, writtenBytesOf } from './offsite.rules';
 import { recordPresence } from './offsite.store';
 import { readsAtOnce } from './open-destination';
 
@@ -78,10 +78,15 @@ export const spooledChain = (
     manifestMac: archive.manifestMac,
   }));
 
+/** The bytes, unpacked, of the streams in an archive. */
+export const streamBytesOf = ({ roots }: Pick<OpenArchive['manifest'], 'roots'>): number =>
+  roots.reduce((sum, { kind, raw_bytes: bytes }) => sum + (kind === 'stream' ? bytes : 0), 0);
+
 /**
  * Copies every object of a chain to the worker's disk. The manifests come first. They must match the recorded checksums
- * and form a chain. Every other object is verified as it arrives, so that an altered object ends the work at once.
- * Permanent failures `copy_chain_incomplete`, `copy_tampered`.
+ * and form a chain. `assertRoomFor` then gets the most bytes that a restore of the chain can write. Every
+ * other object is verified as it arrives, so that an altered object ends the work at once. Permanent failures
+ * `copy_chain_incomplete`, `copy_tampered`.
  * @throws ArchiveError
  */
 export async function fetchChain(
@@ -89,6 +94,7 @@ export async function fetchChain(
   step: Step,
   storage: OffsiteStorage,
   chain: StoredChain,
+  assertRoomFor: (rawBytes: number) => Promise<void>,
 ): Promise<void> {
   await removeOrphans(context.offsite.spoolDir, context.now().getTime());
   const seen = await lookAtChain(storage, chain);
@@ -99,6 +105,12 @@ export async function fetchChain(
     throw fail('copy_tampered', { internal: `another manifest of ${seen.altered.join(', ')}` });
   const links = spooledChain(context, step, storage, chain);
   const archives = await openChain(linksOf(refOf(step), links), context.archiveKey, completeLimits());
+  // Records of earlier versions do not tell streams from trees, but every manifest does.
+  const sizes = archives.map(({ manifest }) => ({
+    rawBytes: manifest.raw_bytes,
+    streamBytes: streamBytesOf(manifest),
+  }));
+  await assertRoomFor(writtenBytesOf(sizes));
   const bytesTotal = chain.reduce((sum, { archive }) => sum + archive.sizeBytes, 0);
   let bytes = 0;
   await withSpan('offsite.fetch', { 'chain.archives': chain.length, 'chain.size_bytes': bytesTotal }, () =>

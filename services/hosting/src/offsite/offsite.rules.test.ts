@@ -1,4 +1,4 @@
-import { ancestryOf, type Copy, chainToContinue, refuseRestore, restorableChain } from './offsite.rules';
+import { ancestryOf, type Copy, chainToContinue, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 
 const at = new Date('2026-03-01T00:00:00Z');
 const copyOf = (id: string, parentId: string | null, sequence: number, change: Partial<Copy> = {}): Copy => ({
@@ -9,6 +9,7 @@ const copyOf = (id: string, parentId: string | null, sequence: number, change: P
   parentId,
   sequence,
   archive: { objectKey: id, sizeBytes: 1, rawBytes: 1, manifestSha256: id, manifestMac: id },
+  streamBytes: null,
   skipped: { count: 0, sample: [] },
   answer: { httpStatus: 200, isSqlOk: true },
   createdAt: at,
@@ -44,6 +45,25 @@ describe('a chain', () => {
     expect(ids(chainToContinue([a, b, copyOf('c', 'b', 3, { missingAt: at })]))).toEqual(['a', 'b']);
     expect(ids(chainToContinue([a, b, c, copyOf('d', null, 4)]))).toEqual(['d']);
     expect(chainToContinue([copyOf('a', null, 1, { status: 'running', archive: null })])).toBeNull();
+  });
+});
+
+describe('a restore of a chain', () => {
+  const sized = (id: string, parentId: string | null, rawBytes: number, streamBytes: number | null) => {
+    const archive = { objectKey: id, sizeBytes: 1, rawBytes, manifestSha256: id, manifestMac: id };
+    return { ...copyOf(id, parentId, 1), archive, streamBytes };
+  };
+
+  it('writes every tree of the chain and the streams of the newest copy', () => {
+    const chain = [sized('a', null, 1_000, 600), sized('b', 'a', 650, 620), sized('c', 'b', 700, 640)];
+    expect(rawBytesOf(chain, 'local')).toBe(400 + 30 + 60 + 640);
+    expect(rawBytesOf(chain.slice(0, 1), 'local')).toBe(1_000);
+  });
+
+  it('writes what a copy without a record of its streams holds, but over ssh only what the newest copy holds', () => {
+    const chain = [sized('a', null, 1_000, null), sized('b', 'a', 650, 620), sized('c', 'b', 700, null)];
+    expect(rawBytesOf(chain, 'local')).toBe(1_000 + 30 + 700);
+    expect(rawBytesOf([sized('a', null, 1_000, null), sized('b', 'a', 900, null)], 'ssh')).toBe(900);
   });
 });
 

@@ -23,6 +23,8 @@ export interface Copy {
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
+  /** The part of `archive.rawBytes` in streams, such as the database. Null if it is not on record. */
+  streamBytes: number | null;
   /** The paths skipped in the whole site, also in an incremental copy. */
   skipped: SiteBackup['skipped'];
   /** How the site answered when the copy was taken. */
@@ -112,9 +114,24 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
   return isReady(site.status) ? null : { code: 'site_not_ready' };
 }
 
-/** The most bytes that a restore can write: the sum over the archives of the chain. */
-export const rawBytesOf = (chain: readonly StoredCopy[]): number =>
-  chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);
+/**
+ * The most bytes that a restore of archives in a chain can write, the full archive first. Every archive holds the
+ * streams whole, so only the newest one's are written. Of the trees each archive holds differences.
+ */
+export const writtenBytesOf = (chain: ReadonlyArray<{ rawBytes: number; streamBytes: number }>): number =>
+  chain.reduce((sum, { rawBytes, streamBytes }, at) => sum + rawBytes - (at < chain.length - 1 ? streamBytes : 0), 0);
+
+/**
+ * {@link writtenBytesOf} of what is on record. A copy without a record of its streams counts whole, except over ssh,
+ * where an archive holds nothing but streams.
+ */
+export const rawBytesOf = (chain: readonly StoredCopy[], platform: Site['platform']): number =>
+  writtenBytesOf(
+    chain.map(({ archive: { rawBytes }, streamBytes }) => ({
+      rawBytes,
+      streamBytes: streamBytes ?? (platform === 'ssh' ? rawBytes : 0),
+    })),
+  );
 
 /** The copy with this id, in upper or lower case. Null if there is none. */
 export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>

@@ -144,6 +144,7 @@ function toCopy(row: CopyRow): Copy {
     parentId,
     sequence: Number(sequence),
     archive: toArchive(row),
+    streamBytes: row.streamBytes === null ? null : Number(row.streamBytes),
     answer: { httpStatus: row.httpStatus, isSqlOk: row.sqlWorks },
     skipped: skipped === null ? { count: 0, sample: [] } : skippedSummarySchema.parse(skipped),
     createdAt,
@@ -200,15 +201,16 @@ export async function markCopied(
   tx: Tx,
   copyId: string,
   archive: CopyArchive,
-  found: { skipped: SkippedSummary; answer: RecordedAnswer },
+  found: { streamBytes: number; skipped: SkippedSummary; answer: RecordedAnswer },
   at: Date,
 ): Promise<void> {
-  const { skipped, answer } = found;
+  const { streamBytes, skipped, answer } = found;
   const sample = skipped.sample.map((path) => ({ ...storable(path) }));
   const told = { count: skipped.count, sample };
   const data = {
     status: 'completed' as const,
     ...archive,
+    streamBytes,
     skipped: told,
     httpStatus: answer.httpStatus,
     sqlWorks: answer.isSqlOk,

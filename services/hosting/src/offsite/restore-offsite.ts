@@ -68,7 +68,7 @@ export const preflightOffsite = (context: HandlerContext) =>
       const copy = findNamed(world.copies, body.copy_id);
       const chain = copy === null ? null : restorableChain(world.copies, copy);
       const refusal = refuseRestore(world, copy) ?? storageRefusal;
-      const rawBytes = chain === null ? null : rawBytesOf(chain);
+      const rawBytes = chain === null ? null : rawBytesOf(chain, site.platform);
       const facts = {
         site,
         contents: query.contents,

@@ -7,6 +7,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { serviceBackends } from '@drydock/testing/scope';
@@ -120,6 +121,39 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
         findings: [...findings, { code: 'answer_on_record' }, { code: 'files_may_do' }],
       });
     }
+  });
+
+  it('a chain needs room for the database once, however many copies hold it, and not for what old records add up to', async () => {
+    const siteId = await makeSite(world);
+    await world.configure(siteId);
+    await fillSite(world, siteId, 1);
+    const { databaseUrl } = await world.placeOf(siteId);
+    await runSql(
+      databaseUrl,
+      `CREATE TABLE large AS SELECT n, repeat(md5(n::text), 32) AS text FROM generate_series(1, 8192) n`,
+    );
+    const neededBytes = async (copyId: string): Promise<number> => {
+      const body = { copy_id: copyId };
+      const preflight = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore/preflight`, { body });
+      return (preflight.json as Preflight).space?.needed_bytes ?? 0;
+    };
+    const full = await neededBytes(await world.copy(siteId, 'full'));
+    let newest = '';
+    for (const version of [2, 3, 4, 5]) {
+      await touch(siteId, version);
+      newest = await world.copy(siteId, 'incremental');
+    }
+    const wanted = await stateOf(world, siteId);
+    // The table is 8 MiB, and each of the five copies holds it.
+    expect((await neededBytes(newest)) - full).toBeLessThan(2 ** 20);
+    // Copies of an earlier version have no record of their streams. The manifests then tell what fits.
+    await world.api.rows(
+      'UPDATE offsite_copies SET stream_bytes = NULL, raw_bytes = 1::bigint << 50 WHERE site_id = $1 AND id <> $2',
+      [siteId, newest],
+    );
+    await fillSite(world, siteId, 9);
+    expect(await restoreCopy(world, siteId, newest)).toMatchObject({ status: 'succeeded' });
+    expect(await stateOf(world, siteId)).toEqual(wanted);
   });
 
   it('answers 202 with the workflow and the state, and where to follow it', async () => {

@@ -23,7 +23,7 @@ const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...swi
 interface OffsitePlan {
   /** The full copy comes first, the named copy last. */
   chain: StoredChain;
-  /** The most bytes that a restore from the chain can write. */
+  /** The most bytes that a restore from the chain can write. Only workers of the previous release read it. */
   rawBytes: number;
   /** The release that is live until the switch. The safety copy is packed from it. */
   oldRelease: string;
@@ -41,11 +41,12 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
     ...offsiteLimits,
     weight: 6,
     run: async (step, context) => {
-      const { chain, rawBytes, oldRelease } = step.outputs.recheck;
-      if (await isRestored(context, step, step.input.platform, oldRelease)) return;
-      await assertRoom(context, step, step.input.platform, rawBytes);
+      const { chain, oldRelease } = step.outputs.recheck;
+      const { platform } = step.input;
+      if (await isRestored(context, step, platform, oldRelease)) return;
+      const assertRoomFor = (rawBytes: number) => assertRoom(context, step, platform, rawBytes);
       await onStorage(step, attemptsMax, () =>
-        withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)),
+        withStorage(context, step, (storage) => fetchChain(context, step, storage, chain, assertRoomFor)),
       );
     },
     undo: (step, context) => clearFetched(context, step),
@@ -130,7 +131,7 @@ async function recheckOffsite(
   const { fails, slows } = sandboxBehaviour(site, 'fail_restore');
   return {
     chain: chain.map(({ id, archive }) => ({ id, archive })),
-    rawBytes: rawBytesOf(chain),
+    rawBytes: rawBytesOf(chain, platform),
     oldRelease: replacedBy(step, hosted),
     retentionDays: retentionDaysOf(site),
     answer: copy?.answer ?? noAnswer,

@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "offsite_copies" ADD COLUMN     "stream_bytes" BIGINT;
