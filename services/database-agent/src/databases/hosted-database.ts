@@ -131,14 +131,17 @@ export class HostedDatabase {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
   }
 
-  /** Starts the endpoint, the serving instance, and both instances of an upgrade or a restore that has not finished. */
+  /**
+   * Starts the endpoint and the serving instance. The other instance of an upgrade or a restore that has not finished is
+   * started beside them: whatever keeps it from starting does not concern the database's sessions.
+   */
   async open(): Promise<void> {
-    const { upgrade } = this.record;
+    const { upgrade, serving } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
     await this.giveAccounts();
     await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.context.bindHost, portWaitMs);
-    const ids = [...new Set([this.record.serving, ...needed])];
-    await Promise.all(ids.map((id) => this.instanceOf(id).start()));
+    for (const id of needed) if (id !== serving) this.instanceOf(id).keepStarting();
+    await this.serving.start();
   }
 
   /** Makes the customer's role and database in the serving instance. Does nothing if they were made before. */
