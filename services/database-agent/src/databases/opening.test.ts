@@ -5,7 +5,9 @@
  * @processes
  */
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
@@ -13,6 +15,7 @@ import {
   claim,
   clearHost,
   codeOf,
+  createDatabase,
   customer,
   findInstance,
   killHost,
@@ -82,4 +85,21 @@ test('an old instance that cannot start any more keeps an upgrade neither from i
   await host.client.retireOld(databaseId, upgradeId, claim(1));
   expect((await host.client.readDatabase(databaseId)).upgrade).toBeNull();
   expect(await codeOf(runSql(customer(database), 'create table still_more ()'))).toBe('done');
+});
+
+test('a deleted database whose port was taken does not come back when the port is free', async () => {
+  const [deletedId, otherId] = [newDatabaseId(), newDatabaseId()];
+  const deleted = await createDatabase(host.client, deletedId, 17);
+  const other = await createDatabase(host.client, otherId, 17);
+  const folder = path.join(host.folder.databasesDir, 'live', deletedId);
+  await killHost(host);
+  const blockers = [await occupy(deleted.port), await occupy(other.port)];
+  host = await spawnHost(host.folder);
+  await host.client.destroyDatabase(deletedId, claim(2));
+  expect(existsSync(folder)).toBe(false);
+  for (const blocker of blockers) blocker.close();
+  // Both databases are opened in the same rounds.
+  await until(() => runSql(customer(other), 'select 1').then(() => true), waits);
+  expect(existsSync(folder)).toBe(false);
+  await expect(runSql(customer(deleted), 'select 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });
