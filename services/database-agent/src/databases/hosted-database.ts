@@ -136,9 +136,9 @@ export class HostedDatabase {
   }
 
   /**
-   * Starts the endpoint and the serving instance. The other instance of an upgrade or a restore that has not finished is
-   * started beside them: whatever keeps it from starting does not concern the database's sessions. Callers at the same
-   * time share one attempt. Throws `unknown_database` once the removal has begun.
+   * Starts the endpoint and the serving instance. The other instance of an upgrade or a restore that has not finished
+   * is started beside them: whatever keeps it from starting does not concern the database's sessions. Callers at the
+   * same time share one attempt. Throws `unknown_database` once the removal has begun.
    */
   async open(): Promise<void> {
     if (this.isDestroyed)
