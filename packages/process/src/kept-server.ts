@@ -78,8 +78,10 @@ export interface KeptServerOptions<Server extends RunningServer> {
 export class KeptServer<Server extends RunningServer> {
   private readonly kept: KeptServerOptions<Server>;
   private server: Server | null = null;
+  /** The first start, while it is under way. */
+  private starting: Promise<void> | null = null;
   private running: Promise<void> | null = null;
-  private isStopping = false;
+  private stopping = new AbortController();
   private adminUrlKnown: string | null = null;
   private isUpNow = false;
 
@@ -102,12 +104,45 @@ export class KeptServer<Server extends RunningServer> {
   }
 
   /**
-   * Resolves when the server is up for the first time. @throws if this start fails. Later starts are repeated until one
-   * succeeds.
+   * Resolves when the server is up for the first time. @throws if this start fails, or if the server is stopped
+   * meanwhile. Later starts are repeated until one succeeds.
    */
-  async start(): Promise<void> {
-    if (this.running) return;
-    this.isStopping = false;
+  start(): Promise<void> {
+    if (this.running) return Promise.resolve();
+    this.starting ??= this.startFirst().finally(() => {
+      this.starting = null;
+    });
+    return this.starting;
+  }
+
+  /** Starts the server without waiting for it. The first start is repeated too until one succeeds. */
+  keepStarting(): void {
+    if (this.running || this.starting) return;
+    const { facts, log } = this.kept;
+    this.start().catch((err: unknown) => {
+      if (this.stopping.signal.aborted) return;
+      log.error({ err, ...facts }, 'a database server does not start');
+      this.running = this.startUntilUp().then(() => this.supervise());
+    });
+  }
+
+  /** Resolves once no first start is under way, whether or not it has succeeded. */
+  async settled(): Promise<void> {
+    await this.starting?.catch(() => undefined);
+  }
+
+  /** Stops the server. A start that is under way is awaited, and what it has started is stopped. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.settled();
+    await this.server?.stop();
+    await this.running?.catch(() => undefined);
+    this.running = null;
+    this.isUpNow = false;
+  }
+
+  private async startFirst(): Promise<void> {
+    this.stopping = new AbortController();
     try {
       await this.startOnce();
     } catch (error) {
@@ -117,40 +152,40 @@ export class KeptServer<Server extends RunningServer> {
     this.running = this.supervise();
   }
 
-  async stop(): Promise<void> {
-    this.isStopping = true;
-    await this.server?.stop();
-    await this.running?.catch(() => undefined);
-    this.running = null;
-    this.isUpNow = false;
-  }
-
   private async startOnce(): Promise<void> {
     const server = await this.kept.start();
     this.server = server;
     this.adminUrlKnown = server.adminUrl;
     await this.kept.onUp(server);
+    if (this.stopping.signal.aborted) throw new Error('the server was stopped during its start');
     this.isUpNow = true;
   }
 
   private async supervise(): Promise<void> {
     const { facts, log } = this.kept;
-    for (let failures = 0; ; ) {
+    for (;;) {
       await this.server?.exited;
       this.isUpNow = false;
-      if (this.isStopping) return;
+      if (this.stopping.signal.aborted) return;
       this.kept.onDown();
       log.error(facts, 'a database server has ended by itself and is started again');
+      await this.startUntilUp();
+    }
+  }
+
+  /** Starts the server until it is up. Resolves too if the server is stopped meanwhile. */
+  private async startUntilUp(): Promise<void> {
+    const { facts, log } = this.kept;
+    const { signal } = this.stopping;
+    for (let failures = 0; !signal.aborted; failures += 1) {
       try {
-        await this.startOnce();
-        failures = 0;
-        if (this.isStopping) await this.server?.stop();
+        return await this.startOnce();
       } catch (error) {
-        log.error({ err: error, ...facts }, 'a database server does not start');
-        // The server may run although `onUp` has failed. It is stopped, so that the loop's next turn starts it again.
+        if (!signal.aborted) log.error({ err: error, ...facts }, 'a database server does not start');
+        // The server may run although `onUp` has failed.
         await this.server?.stop();
-        await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
-        if (this.isStopping) return;
+        const pauseMs = restartMs[Math.min(failures, restartMs.length - 1)];
+        await wait(pauseMs, undefined, { signal }).catch(() => undefined);
       }
     }
   }

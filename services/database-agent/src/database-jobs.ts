@@ -52,7 +52,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
-        const moving = await movingOf(database, spec.upgrade_id, fence);
+        const moving = await movingOf(database, spec.upgrade_id, fence, { needsOld: spec.stage !== 'finish' });
         const { jobs } = database.engine;
         if (spec.stage === 'compare') {
           const compared = await database.engine.compare(moving, await database.snapshot.read(), { signal, progress });
@@ -111,6 +111,7 @@ async function dump<Result>(database: HostedDatabase, archive: DumpJob, running:
   const { serving, database_id, database_name: databaseName } = database.record;
   const { size_bytes: expected } = await database.describe();
   const instanceId = archive.replaced_by === undefined ? serving : replacedBy(database, archive.replaced_by);
+  await database.instanceOf(instanceId).settled();
   const [adminUrl, { major }] = [database.requireUrl(instanceId), database.instanceOf(instanceId)];
   const { jobs } = database.engine;
   const source = { databaseId: database_id, databaseName, adminUrl, major, expectedBytes: expected ?? 0 };

@@ -53,6 +53,10 @@ export class HostedDatabase {
   record: DatabaseRecord;
   /** Whether a cutover runs. While it runs, only the cutover decides who may enter an instance. */
   isCutting = false;
+  /** Whether the removal has begun. From then on the database is not opened again. */
+  isDestroyed = false;
+  /** The opening that is under way. */
+  private opening: Promise<void> | null = null;
   private readonly instances = new Map<string, Instance>();
 
   constructor(folder: DatabaseFolder, record: DatabaseRecord, context: AgentContext) {
@@ -131,14 +135,27 @@ export class HostedDatabase {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
   }
 
-  /** Starts the endpoint, the serving instance, and both instances of an upgrade or a restore that has not finished. */
+  /**
+   * Starts the endpoint and the serving instance. The other instance of an upgrade or a restore that has not finished
+   * is started beside them: whatever keeps it from starting does not concern the database's sessions. Callers at the
+   * same time share one attempt. Throws `unknown_database` once the removal has begun.
+   */
   async open(): Promise<void> {
-    const { upgrade } = this.record;
+    if (this.isDestroyed)
+      throw new DatabaseHostError('unknown_database', `database ${this.record.database_id} is being removed`);
+    this.opening ??= this.openOnce().finally(() => {
+      this.opening = null;
+    });
+    await this.opening;
+  }
+
+  private async openOnce(): Promise<void> {
+    const { upgrade, serving } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
     await this.giveAccounts();
     await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.context.bindHost, portWaitMs);
-    const ids = [...new Set([this.record.serving, ...needed])];
-    await Promise.all(ids.map((id) => this.instanceOf(id).start()));
+    for (const id of needed) if (id !== serving) this.instanceOf(id).keepStarting();
+    await this.serving.start();
   }
 
   /** Makes the customer's role and database in the serving instance. Does nothing if they were made before. */
@@ -234,7 +251,10 @@ export class HostedDatabase {
     return { database_id, mode, ...address, database_name, username, ...state };
   }
 
+  /** Removes the database from the disk. An attempt to open it is awaited first, so that it leaves nothing behind. */
   async destroy(): Promise<void> {
+    this.isDestroyed = true;
+    await this.opening?.catch(() => undefined);
     await this.close();
     for (const { instance_id } of this.record.instances) await this.instanceOf(instance_id).remove();
     await this.folder.remove();

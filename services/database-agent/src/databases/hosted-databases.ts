@@ -189,15 +189,13 @@ export class HostedDatabases {
   }
 
   private async openKnown(database: HostedDatabase): Promise<void> {
+    if (this.isClosing || database.isDestroyed) return;
     try {
       await database.open();
     } catch (err) {
       this.context.log.error({ err, database_id: database.record.database_id }, 'a database could not be opened');
       await database.close();
-      const timer = setTimeout(() => {
-        if (!this.isClosing) void this.openKnown(database);
-      }, reopenMs);
-      timer.unref();
+      setTimeout(() => void this.openKnown(database), reopenMs).unref();
     }
   }
 }

@@ -54,13 +54,23 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
 
 const newSecret = (): string => randomBytes(32).toString('hex');
 
-/** The facts about an upgrade or a restore that its stages and its cutover need. They never leave the machine. */
-export async function movingOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Moving> {
-  const { old, target, phase, secret } = database.requireUpgrade(upgradeId);
+/**
+ * The facts about an upgrade or a restore that its stages and its cutover need. They never leave the machine. Without
+ * `needsOld`, the old instance may be down. Throws `instance_down`.
+ */
+export async function movingOf(
+  database: HostedDatabase,
+  upgradeId: string,
+  fence: string,
+  { needsOld = true } = {},
+): Promise<Moving> {
+  const { old, target, secret } = database.requireUpgrade(upgradeId);
+  // After a restart of the agent, the instance that does not serve may still be starting.
+  for (const id of needsOld ? [old, target] : [target]) await database.instanceOf(id).settled();
   // The secret is empty if an earlier version of the agent began the upgrade.
   if (secret === '') await database.saveUpgrade({ secret: newSecret() });
   return {
-    oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
+    oldUrl: needsOld ? database.requireUrl(old) : (database.instanceOf(old).adminUrl ?? ''),
     targetUrl: database.requireUrl(target),
     fromMajor: database.instanceOf(old).major,
     databaseName: database.record.database_name,

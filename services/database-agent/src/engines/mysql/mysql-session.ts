@@ -135,7 +135,8 @@ const limitSchema = z.object({ rightsTaken: z.coerce.boolean(), eventsOff: z.coe
 
 /**
  * Whether the limit of {@link keepMysqlReadOnly} is in force; null if only a part of it is. A dump above the limit has
- * the rights that are left there, and the agent turns events on or off whenever it lets the customer in or keeps it out.
+ * the rights that are left there, and the agent turns events on or off whenever it lets the customer in or keeps it
+ * out.
  */
 export async function isMysqlReadOnly(adminUrl: string, { databaseName, username }: Owner): Promise<boolean | null> {
   const sql = `select exists (select 1 from mysql.db where user = ${quoteText(username)} and host = '%'
