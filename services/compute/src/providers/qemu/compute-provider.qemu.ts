@@ -343,8 +343,8 @@ function shouldRun(jobs: readonly JobRecord[]): boolean {
 }
 
 /**
- * Whether the machine's last decisive job has left it on. That job must have started it, or be a rollback or reboot that
- * ends with a start.
+ * Whether the machine's last decisive job has left it on. That job must have started it, or be a rollback or reboot
+ * that ends with a start.
  */
 function wasLeftOn(jobs: readonly JobRecord[]): boolean {
   const decisive = jobs.findLast(isDecisive);
