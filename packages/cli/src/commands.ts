@@ -85,6 +85,8 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
 
   listComputeServers: { command: 'servers list', columns: server },
   orderComputeServer: { command: 'servers order', columns: server },
+  getServerQuota: { command: 'servers quota get' },
+  setServerQuota: { command: 'servers quota set' },
   getComputeServer: { command: 'servers get' },
   updateComputeServer: { command: 'servers update' },
   deleteComputeServer: { command: 'servers delete', asks: 'getComputeServer' },
@@ -212,6 +214,7 @@ export const groups: Readonly<Record<string, string>> = {
   'vendor-snapshots': 'Timelines that a vendor keeps of a site',
   'deleted-sites': 'Sites that were deleted, and bringing one back',
   servers: 'Servers, and the rollback of one',
+  'servers quota': 'How many servers an organisation may have',
   'servers snapshots': 'Snapshots of a server',
   databases: 'Managed databases, and the upgrade of one',
   'databases quota': 'How many databases an organisation may have',

@@ -188,6 +188,24 @@ export function upgradeCases(from: Engine, to: Engine): void {
     expect(await changed('DO 1', 'DO 1')).toEqual(['equal']);
   });
 
+  test('a right of the owner on its own schema makes no difference, but a right on another schema or of another account does', async () => {
+    const { old, target, move } = rig;
+    await asOwner(old, 'CREATE TABLE shop.a (n INT)');
+    await copyServer(move);
+    await catchUpServer(move);
+    const owner = { user: 'owner', schema: 'shop' };
+    const compare = async (...changes: string[]): Promise<unknown> => {
+      await ask(target.admin, 'STOP SLAVE', 'SET SESSION sql_log_bin = 0', ...changes);
+      const { names } = await compareServers({ old: { ...move.old, owner }, target: { ...move.target, owner } }, null);
+      return names;
+    };
+    expect(await compare('REVOKE INSERT, CREATE ON shop.* FROM owner')).toEqual([]);
+    expect(await compare('REVOKE INSERT ON other.* FROM owner')).toEqual(["account 'owner'@'%'"]);
+    expect(await compare('GRANT INSERT ON other.* TO owner', "GRANT INSERT ON shop.* TO 'read''er'@'%'")).toEqual([
+      "account 'read''er'@'%'",
+    ]);
+  });
+
   test('unchecked and large content of a customer’s session is copied, both before replication starts and after', async () => {
     const { old, target, move } = rig;
     const make = (name: string): Promise<unknown> =>

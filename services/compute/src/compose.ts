@@ -113,21 +113,27 @@ const offerOf = ({ currency, specs, plans }: TargetConfig): Offer => ({
 /** The name of the API and of the worker, for the queue and for the gateway's tokens. */
 const serviceName = 'compute';
 
+/** The quota does not count servers that failed or were terminated. */
+const serversCounted =
+  "FROM servers WHERE org_id = $1::uuid AND mode = $2::text::mode AND status NOT IN ('failed', 'terminated')";
+
 /** Composes the process that answers requests. It has no drivers, so it can change nothing at a provider. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
-  const connected = connectWorkflows(foundation, config, serviceName);
+  const { connected, changed } = connectWorkflows(foundation, config, serviceName);
   const readers = openReaders({ live: config.COMPUTE_READER_TARGETS, sandbox: config.SANDBOX_COMPUTE_READER_TARGETS });
   lifetime.onClose('providers', () => readers.close());
   const context = {
     database,
     ...connected,
     pager: createPager(deriveKeys(config.SERVICE_SECRET, 'cursor')),
+    quota: { counted: serversCounted, usualMax: config.SERVERS_PER_ORGANISATION },
     targets: readers.targets,
   };
   return composeApiProcess(foundation, config, {
     name: serviceName,
+    changed,
     routes: routes(context),
     beside: { 'idempotency purge': createIdempotencyPurge(database, log) },
   });

@@ -123,6 +123,12 @@ export const serverShape = {
   QUEUE_URL: queueFields.QUEUE_URL,
   COMPUTE_READER_TARGETS: targetsField("JSON: the worker's COMPUTE_TARGETS, each with a token that can only read"),
   SANDBOX_COMPUTE_READER_TARGETS: targetsField('JSON: the same for the sandbox; emulators, never a real provider'),
+  SERVERS_PER_ORGANISATION: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(50)
+    .meta({ description: 'Servers that an organisation may have, unless staff have said otherwise of it' }),
 };
 
 export const workerShape = {

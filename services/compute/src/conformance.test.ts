@@ -18,6 +18,7 @@ beforeAll(async () => {
     targets: { fsn: project.target() },
     sandboxTargets: { fsn: project.target({}, 'sandbox') },
   });
+  await api.rows("INSERT INTO org_quotas (org_id, mode, max_count) VALUES ($1, 'live', 10000)", [owner.orgId]);
   await standInForWorkers(api, { take_snapshot: { snapshotId: '1' }, delete_snapshot: {} });
   world = {
     call: api.call,
@@ -37,7 +38,7 @@ beforeAll(async () => {
         input: {},
         status: statusFor(endpoint),
       });
-      return { params: { serverId, snapshotId, workflowId } };
+      return { params: { serverId, snapshotId, workflowId, orgId: caller.orgId } };
     },
     cannotSucceed: {},
   };

@@ -1,6 +1,7 @@
 import * as computeServers from '@drydock/contracts/compute/compute-servers';
 import * as computeSnapshots from '@drydock/contracts/compute/compute-snapshots';
-import { type Route, route } from '@drydock/service/http';
+import * as quotas from '@drydock/contracts/platform/quotas';
+import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
@@ -26,6 +27,8 @@ const { serverWorkflows } = computeServers;
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeServers.listComputeServers, listServers(context)),
   route(computeServers.orderComputeServer, orderServer(context)),
+  route(quotas.getServerQuota, getQuota(context)),
+  route(quotas.setServerQuota, setQuota(context, '/v1/compute/servers/quota')),
   route(computeServers.getComputeServer, getServer(context)),
   route(computeServers.updateComputeServer, updateServer(context)),
   route(computeServers.deleteComputeServer, deleteServer(context)),

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database';
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
@@ -23,6 +24,31 @@ export async function askCustomer(database: DatabaseDescription, ...statements: 
     let rows: unknown = [];
     for (const statement of statements) [rows] = await client.query(statement);
     return rows;
+  } finally {
+    client.destroy();
+  }
+}
+
+/**
+ * Runs statements as the agent does, in a session of the administrator that is in no binary log. The login is read from
+ * the agent's own files, because no call returns it.
+ */
+export async function askAdmin(
+  host: TestHost,
+  databaseId: string,
+  which: 'old' | 'target' | undefined,
+  ...statements: string[]
+): Promise<void> {
+  const { home } = settleHome(instanceFolder(host, databaseId, which));
+  const noted = path.join(home, 'socket.txt');
+  const socketFolder = existsSync(noted) ? readFileSync(noted, 'utf8').trim() : path.join(home, 'socket');
+  const client = await mysql.createConnection({
+    socketPath: path.join(socketFolder, 'mysql.sock'),
+    user: 'root',
+    password: readFileSync(path.join(home, 'password'), 'utf8').trim(),
+  });
+  try {
+    for (const statement of ['set session sql_log_bin = 0', ...statements]) await client.query(statement);
   } finally {
     client.destroy();
   }

@@ -27,7 +27,7 @@ const databasesCounted =
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
-  const connected = connectWorkflows(foundation, config, serviceName);
+  const { connected, changed } = connectWorkflows(foundation, config, serviceName);
   const host = createDatabaseHostReaderClient({
     url: config.DATABASE_HOST_URL,
     secret: config.DATABASE_HOST_READER_SECRET,
@@ -43,6 +43,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   };
   return composeApiProcess(foundation, config, {
     name: serviceName,
+    changed,
     routes: routes(context),
     beside: { 'idempotency purge': createIdempotencyPurge(database, log) },
   });

@@ -1,7 +1,11 @@
 import { createDatabaseHostReaderClient, type DatabaseHostReaderClient } from '@drydock/agent/clients';
 import { controlRoutesOf, createControlServer, ok } from '@drydock/agent/control';
 import {
+  type DatabaseDescription,
+  DatabaseHostError,
+  type DatabaseHostErrorCode,
   type DatabaseStorage,
+  databaseDescriptionSchema,
   databaseHostProtocol,
   hostStorageSchema,
   storageAnswerSchema,
@@ -14,15 +18,23 @@ import { newSecret } from '@drydock/testing/secret';
 export interface CountingAgent {
   /** The storage that the agent reports, by the id of the database. Tests change it. */
   counted: Record<string, DatabaseStorage>;
+  /** The description of each database, or the code with which the agent refuses to describe it. */
+  described: Record<string, DatabaseDescription | DatabaseHostErrorCode>;
   /** The settings with which an API asks this agent. */
   environment: Record<string, string>;
   client: DatabaseHostReaderClient;
   close(): Promise<void>;
 }
 
-/** Starts a stand-in for a database agent, which knows only how full databases are. */
+/** Starts a stand-in for a database agent, which knows only how full databases are, and what a test describes. */
 export async function startCountingAgent(): Promise<CountingAgent> {
   const counted: Record<string, DatabaseStorage> = {};
+  const described: CountingAgent['described'] = {};
+  const describe = (id: string): DatabaseDescription => {
+    const found = described[id] ?? 'unknown_database';
+    if (typeof found === 'string') throw new DatabaseHostError(found, `of ${id}`);
+    return found;
+  };
   const secret = newSecret();
   const { route, hostRoute } = controlRoutesOf(databaseHostProtocol.things, {
     change: async (): Promise<never> => {
@@ -33,6 +45,7 @@ export async function startCountingAgent(): Promise<CountingAgent> {
     protocol: databaseHostProtocol,
     routes: [
       hostRoute('GET /storage', async () => ok({ databases: counted }), hostStorageSchema),
+      route('GET', async (id) => ok(describe(id)), databaseDescriptionSchema),
       route('GET /storage', async (id) => ok({ storage: counted[id] ?? null }), storageAnswerSchema),
     ],
     keys: tokenKeys(newSecret()),
@@ -44,6 +57,7 @@ export async function startCountingAgent(): Promise<CountingAgent> {
   const client = createDatabaseHostReaderClient({ url, secret });
   return {
     counted,
+    described,
     environment: { DATABASE_HOST_URL: url, DATABASE_HOST_READER_SECRET: secret },
     client,
     close: async () => {

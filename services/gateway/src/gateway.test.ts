@@ -53,6 +53,26 @@ describe('a call through the gateway', () => {
       headers: { 'idempotency-key': 'once', 'content-type': 'application/json' },
     });
   });
+
+  it('refuses an Idempotency-Key of more than 255 characters itself, and ignores it where keys are ignored', async () => {
+    const { token } = bench.register();
+    const order = (length: number) =>
+      call('/v1/sites', {
+        ...{ method: 'POST', token, body: '{}' },
+        headers: { 'content-type': 'application/json', 'idempotency-key': 'k'.repeat(length) },
+      });
+    expect((await order(255)).status).toBe(200);
+    const { arrived } = bench.hosting;
+    // The service refuses 15,000 characters beside its token with a 431 without a body, and closes the connection.
+    for (const length of [256, 15_000]) {
+      const answer = await order(length);
+      expect([answer.status, await answer.json()]).toMatchObject([422, { code: 'idempotency_key_invalid' }]);
+    }
+    expect(bench.hosting.arrived).toBe(arrived);
+    const headers = { 'idempotency-key': 'k'.repeat(15_000) };
+    expect((await call('/v1/sites', { token, headers })).status).toBe(200);
+    expect(bench.hosting.seen.at(-1)?.headers['idempotency-key']).toBeUndefined();
+  });
 });
 
 describe('the pages around the API', () => {

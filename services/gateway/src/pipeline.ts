@@ -81,6 +81,15 @@ export function createPipeline(kit: PipelineKit): Handle {
   };
 }
 
+const keyLengthMax = 255;
+
+/**
+ * Whether an Idempotency-Key is sent twice or is too long. The service checks the rest. It would refuse a call with
+ * large headers without a problem, and close a connection that other calls use too.
+ */
+const isRefusedKey = ({ headers }: IncomingMessage, repeated: ReadonlySet<string>): boolean =>
+  repeated.has('idempotency-key') || (headers['idempotency-key'] ?? '').length > keyLengthMax;
+
 async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise<void> {
   const { request } = exchange;
   const repeated = assertClean(request);
@@ -105,7 +114,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   exchange.quota = quotaHeaders(quota, use);
   if (use.isExceeded && !isExempt) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
   authorise(route.endpoint.permissions, caller);
-  if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key'))
+  if (route.endpoint.idempotency === 'accepted' && isRefusedKey(request, repeated))
     throw problem('idempotency_key_invalid');
   const body = route.endpoint.body === undefined ? nothing : await takeBody(kit, exchange, caller, route.endpoint);
   if (route.isStream) end.holdStream(caller, kit.streams[route.endpoint.service]);

@@ -269,7 +269,7 @@ const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mo
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
-  const connected = connectWorkflows(foundation, config, serviceName);
+  const { connected, changed } = connectWorkflows(foundation, config, serviceName);
   const client = createSiteHostReaderClient({ url: config.SITE_HOST_URL, secret: config.SITE_HOST_READER_SECRET });
   lifetime.onClose('site-host', () => client.close());
   const vendorTimelines = openVendorReaders(config, lifetime);
@@ -298,6 +298,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   };
   return composeApiProcess(foundation, config, {
     name: serviceName,
+    changed,
     routes: routes(context),
     beside: {
       'idempotency purge': createIdempotencyPurge(database, log),

@@ -211,8 +211,9 @@ export class Examples {
     for (const id of ['getApiKey', 'updateApiKey', 'rotateApiKey', 'revokeApiKey']) await this.send(id, { keyId });
     const orgId = String((await this.send('createOrg', {}, {}, 'staff_key'))['id']);
     for (const id of ['listOrgs', 'getOrg', 'updateOrg']) await this.send(id, { orgId }, {}, 'staff_key');
-    for (const id of ['setSiteQuota', 'setDatabaseQuota']) await this.send(id, { orgId }, {}, 'staff_key');
-    for (const id of ['getSiteQuota', 'getDatabaseQuota']) await this.send(id);
+    for (const id of ['setSiteQuota', 'setServerQuota', 'setDatabaseQuota'])
+      await this.send(id, { orgId }, {}, 'staff_key');
+    for (const id of ['getSiteQuota', 'getServerQuota', 'getDatabaseQuota']) await this.send(id);
     await this.send('getEvent', { eventId: String((await this.firstIn('listEvents'))['id']) });
     await this.send('watchEvents');
     await this.send('getWorkflow', { workflowId: String((await this.firstIn('listWorkflows'))['id']) });

@@ -161,7 +161,7 @@ export const orderComputeServer = endpoint({
     }),
   example: { name: 'Web', deploy_target: 'fsn', spec: 'cpx11', image: 'ubuntu-24.04', zone: 'fsn1' },
   response: { status: 202, schema: computeServerSchema },
-  problems: ['deploy_target_unknown', 'size_not_offered'],
+  problems: ['quota_exceeded', 'deploy_target_unknown', 'size_not_offered'],
   tags,
 });
 

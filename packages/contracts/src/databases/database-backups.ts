@@ -82,13 +82,13 @@ export const takeDatabaseBackup = endpoint({
   service: 'databases',
   method: 'POST',
   path,
-  summary: 'Take a backup now; reads and writes go on',
+  summary: 'Take a backup now; reads and writes go on. A database has five in any 24 hours',
   permissions: ['databases.manage'],
   params: { databaseId },
   body: z.strictObject({}),
   example: {},
   response: { status: 202, schema: acceptedDatabaseBackupSchema },
-  problems: ['operation_in_progress', 'needs_attention', 'database_not_available'],
+  problems: ['operation_in_progress', 'needs_attention', 'database_not_available', 'on_demand_limit_reached'],
   tags,
 });
 

@@ -181,7 +181,7 @@ export const createDatabase = endpoint({
       .meta({
         description:
           "Begins with what this backup of a database of the organisation's holds; " +
-          "engine_version is the backup's or a newer one",
+          "engine_version is the backup's or a newer one, and size stores what the backup holds",
       }),
   }),
   example: { label: 'Shop', engine: 'postgres', engine_version: '16', size: 'small' },
@@ -195,6 +195,7 @@ export const createDatabase = endpoint({
     'backup_not_found',
     'backup_not_completed',
     'backup_version_newer',
+    'size_too_small',
     'quota_exceeded',
   ],
   tags,

@@ -41,7 +41,10 @@ export const apiKeyDetailSchema = apiKeySchema
   .extend({
     expires_at: timestampSchema
       .nullable()
-      .describe('When it ends by itself, as if it were revoked then; null for never.'),
+      .describe(
+        'When it ends by itself, as if it were revoked then; null for never. ' +
+          'After a rotation it is at the latest the end of the grace time.',
+      ),
     allowed_ips: z
       .array(z.string())
       .describe(
@@ -149,7 +152,7 @@ export const updateApiKey = endpoint({
       .datetime({ offset: true })
       .nullable()
       .optional()
-      .describe('A moment to come, as RFC 3339; null for never.'),
+      .describe('A moment to come, as RFC 3339; null for never. It does not lengthen the grace time of a rotated key.'),
     allowed_ips: allowedIpsSchema
       .optional()
       .describe(`Addresses and networks from which it can be used, at most ${allowedIpsMax}; an empty list for any.`),

@@ -74,3 +74,30 @@ export const setDatabaseQuota = endpoint({
   problems: [],
   tags: ['Databases'],
 });
+
+export const getServerQuota = endpoint({
+  id: 'getServerQuota',
+  service: 'compute',
+  method: 'GET',
+  path: '/v1/compute/servers/quota',
+  summary: 'How many servers the organisation may have, and how many it has',
+  permissions: ['sites.view'],
+  response,
+  problems: [],
+  tags: ['Servers'],
+});
+
+export const setServerQuota = endpoint({
+  id: 'setServerQuota',
+  service: 'compute',
+  method: 'PUT',
+  path: '/v1/compute/servers/quota/{orgId}',
+  summary: 'Staff: how many servers an organisation may have',
+  permissions: ['platform.staff'],
+  params: { orgId },
+  body,
+  example: { limit: 50 },
+  response,
+  problems: [],
+  tags: ['Servers'],
+});

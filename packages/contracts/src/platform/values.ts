@@ -129,13 +129,13 @@ export const createdFilter = {
   created_before: momentSchema.meta({ description: 'Only what was created before this moment, as RFC 3339' }),
 };
 
-/** Limits a list to some values of one field. The values are separated by commas. */
+/** Limits a list to some values of one field. The values are separated by commas. A repeated value counts once. */
 export const anyOf = <const Value extends string>(values: z.ZodEnum<Readonly<Record<Value, Value>>>, what: string) =>
   z
     .string()
     .transform((list, context) => {
       const parsed = z.array(values).safeParse(list.split(','));
-      if (parsed.success) return parsed.data;
+      if (parsed.success) return [...new Set(parsed.data)];
       context.addIssue({
         code: 'custom',
         message: `must be some of ${values.options.join(', ')}, with commas between them`,

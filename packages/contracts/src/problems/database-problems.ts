@@ -74,6 +74,11 @@ export const databaseProblems = {
     title: 'The backup was taken from a newer major',
     advice: 'Name the engine version of the backup, or a newer one.',
   },
+  size_too_small: {
+    status: 422,
+    title: 'The backup holds more than this size can store',
+    advice: 'Choose a larger size: GET /v1/databases/catalogue lists the sizes with their storage_gb.',
+  },
   database_restore_failed: {
     status: 422,
     title: 'The restore was taken back',

@@ -16,7 +16,8 @@ export const siteProblems = {
     status: 429,
     title: 'The allowance of on-demand backups is spent',
     advice:
-      'Wait until on_demand_next_at of the backup surface; the oldest counted backup leaves the rolling 24 hours then.',
+      'Wait as long as Retry-After says; the oldest counted backup leaves the rolling 24 hours then. ' +
+      'Of a site, on_demand_next_at of the backup surface is that time.',
     transient: true,
   },
   backup_not_found: {

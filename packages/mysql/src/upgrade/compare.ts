@@ -1,6 +1,7 @@
 import { holdTable } from '../dump/dump-database';
 import { listAccounts } from '../dump/list-accounts';
 import { beginReading } from '../dump/list-content';
+import type { DumpedGrant } from '../dump/manifest';
 import { dropAccount, listSchemas, makeReader, openAdmin } from '../dump/transfer-account';
 import { tellRights } from '../load/load-accounts';
 import { quoteName, Session } from '../session/session';
@@ -26,24 +27,25 @@ export class Moment {
   private readonly admin: Session;
   private readonly reader: Session;
   private readonly user: string;
-  private readonly release: string;
+  private readonly side: Side;
   objects: Objects = new Map();
 
-  private constructor(admin: Session, reader: Session, user: string, release: string) {
+  private constructor(admin: Session, reader: Session, user: string, side: Side) {
     this.admin = admin;
     this.reader = reader;
     this.user = user;
-    this.release = release;
+    this.side = side;
   }
 
-  static async open({ admin: login, release }: Side): Promise<Moment> {
+  static async open(side: Side): Promise<Moment> {
+    const { admin: login } = side;
     const admin = await openAdmin(login, flavour);
     try {
       const schemas = (await listSchemas(admin)).map(({ name }) => name);
       const account = await makeReader(admin, login, schemas);
       const reader = await Session.open(account, { flavour });
       await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
-      return new Moment(admin, reader, account.user, release);
+      return new Moment(admin, reader, account.user, side);
     } catch (error) {
       await admin.close();
       throw error;
@@ -53,7 +55,7 @@ export class Moment {
   async take(): Promise<void> {
     await this.reader.run(beginReading);
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
-    this.objects = await readObjects(this.admin, this.reader, this.release);
+    this.objects = await readObjects(this.admin, this.reader, this.side);
   }
 
   async isAlive(): Promise<boolean> {
@@ -213,7 +215,7 @@ const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM
 /** One statement reads the defaults of at most this many tables, because the server opens all of them at once. */
 const askedAtOnce = 50;
 
-async function readObjects(admin: Session, reader: Session, release: string): Promise<Objects> {
+async function readObjects(admin: Session, reader: Session, { release, owner }: Side): Promise<Objects> {
   const objects = new Map((await admin.texts(programsSql)).map(([name, digest]) => [name ?? '', digest ?? '']));
   const kinds = new Map((await admin.texts(kindsSql)).map(([name, kind]) => [name ?? '', kind ?? '']));
   for (const [name, kind] of kinds) objects.set(`${kind} ${name}`, '');
@@ -236,9 +238,15 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
       add(some[Number(number)]?.[0], defaults);
     await reader.run('ROLLBACK TO SAVEPOINT drydock');
   }
-  for (const [account, rights] of tellRights(await listAccounts(admin), release)) objects.set(account, rights);
+  const { accounts, grants } = await listAccounts(admin);
+  const compared = { accounts, grants: grants.filter((grant) => !isOfOwner(grant, owner)) };
+  for (const [account, rights] of tellRights(compared, release)) objects.set(account, rights);
   return objects;
 }
+
+/** Whether a grant is the owner's on its own schema. In a grant, `_` and `%` are escaped. */
+const isOfOwner = ({ on, user, host, schema }: DumpedGrant, owner: Side['owner']): boolean =>
+  on === 'schema' && user === owner?.user && host === '%' && schema.replaceAll(/\\([_%])/g, '$1') === owner.schema;
 
 const geometries = new Set([
   'geometry',

@@ -17,6 +17,11 @@ import { TransferError } from '../session/transfer-error';
 export interface Side {
   admin: Login;
   release: string;
+  /**
+   * The owner of the customer's schema. Only the platform gives and takes the owner's rights on this schema, on each
+   * server for itself, so a comparison leaves them out.
+   */
+  owner?: { user: string; schema: string };
 }
 
 export interface ReplicationMove {

@@ -65,6 +65,23 @@ test('an upgrade computes values under the settings of the database, and the tar
   }
 });
 
+test('an upgrade of a full database keeps the settings of the customer, and leaves the read-only setting of its old server behind', async () => {
+  const servers = await startTwoServers();
+  try {
+    const move = await createCustomer(servers, 'full_shop', 'create table t (n int)');
+    await runSql(move.ownUrl, "alter database full_shop set work_mem = '8MB'");
+    for (const stage of [copySchema, copyData]) await stage(move);
+    await runSql(servers.old.adminUrl, 'alter role all set default_transaction_read_only = on');
+    await cutOver(move);
+    const ofAllRoles = 'select unnest(setconfig) as setting from pg_db_role_setting where setrole = 0';
+    expect(await runSql(servers.target.adminUrl, ofAllRoles)).toEqual([{ setting: 'work_mem=8MB' }]);
+    await runSql(move.ownTargetUrl, 'insert into t values (1)');
+    await endMove(move);
+  } finally {
+    await servers.stop();
+  }
+});
+
 test('a load computes values under the settings of the dumped database, and the new database has these settings', async () => {
   const [source, target] = [await createOwnedDatabase(), await createOwnedDatabase()];
   for (const statement of contentOf(source.name)) await runSql(source.url, statement);

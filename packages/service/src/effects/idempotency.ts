@@ -256,8 +256,8 @@ export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
 }
 
 /**
- * Deletes at most `most` keys that are older than 24 hours, and resolves with their number. Callers repeat the call until
- * fewer than `most` keys are deleted.
+ * Deletes at most `most` keys that are older than 24 hours, and resolves with their number. Callers repeat the call
+ * until fewer than `most` keys are deleted.
  */
 export async function purgeIdempotency(sql: Sql, most: number): Promise<number> {
   const rows = await sql.query(

@@ -33,6 +33,11 @@ export interface OutboxRow {
 }
 
 const batchMax = 100;
+/**
+ * The most bytes of entries in a batch of several. It is below the 100 KiB that a keys service of an earlier release
+ * takes. An entry that is larger by itself is sent alone.
+ */
+const batchBytesMax = 64 * 1024;
 const sendMs = 5_000;
 /** The shortest pause after a batch that was not full, however often `ring` is called. */
 const lookMsLeast = 100;
@@ -82,14 +87,23 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
   const pause = (pauseMs: number): Promise<void> =>
     wait(pauseMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
   const run = async (): Promise<void> => {
+    let rowsMax = batchMax;
     for (let failures = 0; !stopping.signal.aborted; ) {
-      const sent = await deliverBatch(options, key).catch((error: unknown) => {
+      let hasMore = false;
+      try {
+        hasMore = await deliverBatch(options, key, rowsMax);
+        failures = 0;
+        rowsMax = batchMax;
+      } catch (error) {
         failures += 1;
         log.warn({ err: error, failures }, `${options.outbox.name} could not be delivered`);
-        return undefined;
-      });
-      if (sent !== undefined) failures = 0;
-      if (sent === batchMax) continue;
+        // Smaller batches follow at once, until the entry that keys refuses is alone and the log names it.
+        if (error instanceof BatchRefused && error.rows > 1) {
+          rowsMax = Math.floor(error.rows / 2);
+          hasMore = true;
+        }
+      }
+      if (hasMore) continue;
       if (failures === 0) {
         await bell.pause(lookMsLeast, everyMs);
       } else {
@@ -110,16 +124,49 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
   };
 }
 
-/** Delivers one batch. Resolves with the number of delivered entries. */
+/** Keys refuses a batch because of its entries. Every repetition of the batch would be refused too. */
+class BatchRefused extends Error {
+  /** The number of rows in the batch. */
+  readonly rows: number;
+
+  constructor(message: string, rows: number) {
+    super(message);
+    this.rows = rows;
+  }
+}
+
+/** The statuses of keys for a body that it cannot take. */
+const refusals = new Set([400, 413, 422]);
+
+/** The oldest rows that fit into one batch, at least one, as the JSON of their entries. */
+function entriesThatFit<Row extends OutboxRow>(rows: readonly Row[], outbox: Outbox<Row>): string[] {
+  const entries: string[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    const entry = JSON.stringify(outbox.entryOf(row));
+    bytes += Buffer.byteLength(entry) + 1;
+    if (entries.length > 0 && bytes > batchBytesMax) break;
+    entries.push(entry);
+  }
+  return entries;
+}
+
+/**
+ * Delivers one batch of at most `rowsMax` entries. Resolves with whether more rows may be waiting. Rejects with
+ * {@link BatchRefused}, or with another error if the batch may be taken later.
+ */
 async function deliverBatch<Row extends OutboxRow>(
   { outbox, ...options }: OutboxDeliveryOptions<Row>,
   key: ReturnType<typeof tokenKey>,
-): Promise<number> {
+  rowsMax: number,
+): Promise<boolean> {
   const sql = options.database.sql();
-  const rows = await sql.query<Row>(outbox.selectSql, [batchMax]);
-  outbox.observe(rows[0]?.at ?? null);
-  if (rows.length === 0) return 0;
-  const body = Buffer.from(JSON.stringify({ service: options.service, entries: rows.map(outbox.entryOf) }));
+  const rows = await sql.query<Row>(outbox.selectSql, [rowsMax]);
+  const [oldest] = rows;
+  outbox.observe(oldest?.at ?? null);
+  if (oldest === undefined) return false;
+  const entries = entriesThatFit(rows, outbox);
+  const body = Buffer.from(`{"service":${JSON.stringify(options.service)},"entries":[${entries.join(',')}]}`);
   const bound = { requestId: uuidv7(), method: 'POST', path: outbox.path, body };
   const token = signInternalToken(key, { issuer: options.service, audience: 'keys' }, bound);
   const response = await send(new URL(outbox.path, options.keysUrl), {
@@ -130,9 +177,12 @@ async function deliverBatch<Row extends OutboxRow>(
     bodyTimeout: scaled(sendMs),
   });
   await response.body.dump();
-  if (response.statusCode >= 300)
-    throw new Error(`keys answered ${response.statusCode} to the delivery of ${rows.length} ${outbox.name}`);
+  const { statusCode } = response;
+  if (statusCode >= 300) {
+    const message = `keys answered ${statusCode} to ${entries.length} ${outbox.name}, from seq ${oldest.seq} on`;
+    throw refusals.has(statusCode) ? new BatchRefused(message, entries.length) : new Error(message);
+  }
   outbox.observe(null);
-  await sql.query(outbox.deleteSql, [rows.map(({ seq }) => seq)]);
-  return rows.length;
+  await sql.query(outbox.deleteSql, [rows.slice(0, entries.length).map(({ seq }) => seq)]);
+  return entries.length < rows.length || rows.length === rowsMax;
 }

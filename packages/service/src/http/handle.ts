@@ -20,7 +20,7 @@ import { type Afterwards, type Asked, perform } from '../effects/perform';
 import { type Answer, answerInTime, answerOf } from './answer';
 import { assertMatch, tagged } from './entity-tag';
 import type { Exchange, ExchangeKit } from './exchange';
-import { parseJsonBody, readBody } from './json-body';
+import { internalBodyBytesMax, parseJsonBody, readBody } from './json-body';
 import { requestParser } from './parse-request';
 import { type HandlerRequest, type InternalRoute, pathWith, type Reply, type Route } from './route';
 import type { Streams } from './stream';
@@ -221,7 +221,7 @@ export function createHandler<Tx>(
 
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
-    const bytes = await readBody(exchange.request);
+    const bytes = await readBody(exchange.request, internalBodyBytesMax);
     const issuer = authenticateInternal(exchange, route.issuers, kit, bytes);
     const body = route.body?.safeParse(parseJsonBody(bytes, 'malformed_json'));
     if (body?.success === false) throw problem('invalid_request', { internal: body.error.message });

@@ -58,23 +58,29 @@ function unescapeKey(literal: string): string | undefined {
 /** 100 KiB, as the advice of `body_too_large` says. */
 const bodyBytesMax = 100 * 1024;
 
+/**
+ * The longest body of a call between processes of Drydock: 1 MiB. A service of an earlier release sends its outbox in
+ * batches of a hundred entries, whatever their size is.
+ */
+export const internalBodyBytesMax = 1024 * 1024;
+
 const nothing = Buffer.alloc(0);
 
 /**
- * Reads the whole body. Throws 422 `body_too_large` as soon as the announced length or the received bytes exceed the
- * limit. The caller must then close the connection, because the rest is still on its way. Rejects if the client leaves.
+ * Reads the whole body. Throws 422 `body_too_large` as soon as the announced length or the received bytes exceed
+ * `bytesMax`. The caller must then close the connection, because the rest is still on its way. Rejects if the client leaves.
  */
-export function readBody(request: IncomingMessage): Promise<Buffer> {
+export function readBody(request: IncomingMessage, bytesMax = bodyBytesMax): Promise<Buffer> {
   const { 'content-length': announced, 'transfer-encoding': transferEncoding } = request.headers;
   if (transferEncoding === undefined && (announced === undefined || announced === '0')) return Promise.resolve(nothing);
-  if (announced !== undefined && Number(announced) > bodyBytesMax) return Promise.reject(problem('body_too_large'));
+  if (announced !== undefined && Number(announced) > bytesMax) return Promise.reject(problem('body_too_large'));
   return new Promise((resolve, reject) => {
     // The body is collected in one growing buffer. A list of pieces could grow large, because a client may send a
     // hundred thousand pieces of one byte, and each would be an object of a hundred bytes.
     let whole: Buffer = nothing;
     let size = 0;
     request.on('data', (chunk: Buffer) => {
-      if (size + chunk.length > bodyBytesMax) {
+      if (size + chunk.length > bytesMax) {
         request.pause();
         request.removeAllListeners('data');
         reject(problem('body_too_large'));
@@ -82,7 +88,7 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
       }
       if (size === 0) whole = chunk;
       else {
-        if (size + chunk.length > whole.length) whole = grown(whole, size, size + chunk.length);
+        if (size + chunk.length > whole.length) whole = grown(whole, size, { needed: size + chunk.length, bytesMax });
         chunk.copy(whole, size);
       }
       size += chunk.length;
@@ -93,8 +99,8 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
   });
 }
 
-function grown(bytes: Buffer, used: number, needed: number): Buffer {
-  const larger = Buffer.allocUnsafe(Math.min(bodyBytesMax, Math.max(needed, used * 2, 1_024)));
+function grown(bytes: Buffer, used: number, { needed, bytesMax }: Record<'needed' | 'bytesMax', number>): Buffer {
+  const larger = Buffer.allocUnsafe(Math.min(bytesMax, Math.max(needed, used * 2, 1_024)));
   bytes.copy(larger, 0, 0, used);
   return larger;
 }

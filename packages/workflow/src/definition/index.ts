@@ -20,4 +20,14 @@ export {
   workflowsFor,
 } from './definition';
 export { isInProgress, type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from './refusal.rules';
-export { conclude, fail, LeaseLost, messageOf, retryLater, StepFailure, StepTimeout, StepWait } from './step-error';
+export {
+  conclude,
+  fail,
+  LeaseLost,
+  messageOf,
+  retryLater,
+  StepFailure,
+  StepTimeout,
+  StepWait,
+  shortReason,
+} from './step-error';

@@ -90,6 +90,18 @@ export class StepTimeout extends Error {
   }
 }
 
+/**
+ * The text, cut to `charsMax` characters with an ellipsis after them. A cut through a surrogate pair leaves no half of
+ * it, because Postgres and the keys service refuse such a text.
+ */
+export const cutText = (text: string, charsMax: number): string =>
+  text.length > charsMax ? `${text.slice(0, charsMax).toWellFormed()}…` : text;
+
+const reasonCharsMax = 500;
+
+/** The reason of a refusal as customers are told. A database's error may quote a whole statement, so it is cut. */
+export const shortReason = (reason: string): string => cutText(reason, reasonCharsMax);
+
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 

@@ -6,7 +6,7 @@ import type { Foundation, QueueConfig, ServiceConfig } from '@drydock/service/pr
 import type { StartableWorkflow } from '../definition/definition';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '../definition/refusal.rules';
 import { createDispatcher, type Dispatcher } from '../dispatch/dispatcher';
-import { createListener, type WorkflowListener } from '../store/listener';
+import { createAnnouncer, createListener, type WorkflowListener } from '../store/listener';
 import { findUnfinished, startWorkflow, type WorkflowStart } from '../store/start-workflow';
 
 /** The parts that handlers of every service with workflows are given. */
@@ -19,6 +19,13 @@ export interface WorkflowContext<Tx> {
   enqueue: Dispatcher['enqueue'];
 }
 
+interface ApiConnection<Tx> {
+  /** The parts for the handlers. */
+  connected: Pick<WorkflowContext<Tx>, 'listener' | 'enqueue'>;
+  /** Wakes the worker's deliveries. To be called after each commit, because a change at once has an audit entry too. */
+  changed(): void;
+}
+
 /**
  * Connects an API to its workflows: it receives notifications of their changes, and it can enqueue jobs. The worker
  * must use the same `queueName`.
@@ -27,12 +34,13 @@ export function connectWorkflows<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
   config: Pick<ServiceConfig, 'DATABASE_URL'> & Pick<QueueConfig, 'QUEUE_URL'>,
   queueName: string,
-): Pick<WorkflowContext<Tx>, 'listener' | 'enqueue'> {
+): ApiConnection<Tx> {
   const listener = createListener({ connectionString: config.DATABASE_URL, log });
   lifetime.onClose('listener', () => listener.close());
   const dispatcher = createDispatcher({ database, queueUrl: config.QUEUE_URL, queueName, log });
   lifetime.onClose('dispatcher', () => dispatcher.close());
-  return { listener, enqueue: dispatcher.enqueue };
+  const announce = createAnnouncer(database.sql(), log);
+  return { connected: { listener, enqueue: dispatcher.enqueue }, changed: () => announce('') };
 }
 
 /** The parts of a request that are needed to accept its work. */

@@ -13,6 +13,7 @@ import {
 import { createHealthServer } from '@drydock/service/http';
 import {
   type ConfigOf,
+  createRounds,
   databaseReady,
   type Foundation,
   type Process,
@@ -24,7 +25,7 @@ import { traceForWork } from '@drydock/service/telemetry';
 import { metrics } from '@opentelemetry/api';
 import { createEngine, type Engine, type EngineOptions } from '../runner/engine';
 import { createListener, type WorkflowListener } from '../store/listener';
-import { createWorkflowPurge } from '../store/purge-workflows';
+import { purgeWorkflows } from '../store/purge-workflows';
 import { viewFailure, type WorkflowFailure } from '../store/read-workflow';
 import type { QueueBoard } from './queue-board';
 
@@ -86,10 +87,11 @@ interface WorkerOptions<Context, Tx> {
 }
 
 /**
- * The longest pause between two reads of an outbox, in milliseconds. The announcement of a changed workflow causes a
- * read sooner. But an announcement may be lost, and an audit entry without a workflow is not announced.
+ * The longest pause between two reads of an outbox, in milliseconds. The announcement of a change causes a read
+ * sooner. But an announcement may be lost, and a command of staff announces nothing.
  */
 const outboxMs = 5_000;
+const purgeMs = 3_600_000;
 
 /**
  * The time that the engine gets to close, in milliseconds. In this time running steps stop at a safe place, and their
@@ -114,13 +116,16 @@ export function composeWorkerProcess<Context, Tx>(
   const eventDelivery = createOutboxDelivery({ ...towardsKeys, outbox: eventOutbox, everyMs: outboxMs });
   const listener = createListener({ connectionString: config.DATABASE_URL, log });
   lifetime.onClose('listener', () => listener.close());
-  // Each change of a workflow is announced after the commit. By then its audit entry and its event are in the outboxes.
+  // Each change of a workflow, and each write of the API, is announced after the commit. By then its audit entry and its
+  // event are in the outboxes.
   listener.onMessage(() => {
     auditDelivery.ring();
     eventDelivery.ring();
   });
   const engine = openEngine(foundation, config, listener, { name, workflows, context });
-  const purge = createWorkflowPurge(database, log);
+  const purge = createRounds(log, 'the removal of old workflows', purgeMs, async (signal) => {
+    while (!signal.aborted && (await purgeWorkflows(database.sql())));
+  });
   const ready = { ...databaseReady(database), queue: () => engine.checkQueue() };
   const board = openBoard(foundation, config, name);
   const health = createHealthServer({ log, ready, mounted: board });

@@ -107,7 +107,10 @@ const messageEvent = 'message';
  */
 const changeEvent = (workflowId: string): string => `change:${workflowId}`;
 
-/** The channels in Postgres. `workflow_changed` carries the id of a workflow, and `workflow_due` carries nothing. */
+/**
+ * The channels in Postgres. `workflow_changed` carries the id of a workflow, or nothing for a change without a workflow.
+ * `workflow_due` carries nothing.
+ */
 export const changedChannel = 'workflow_changed';
 export const dueChannel = 'workflow_due';
 

@@ -1,6 +1,4 @@
-import type { Database, Sql } from '@drydock/service/database';
-import { createRounds, type Rounds } from '@drydock/service/process';
-import type { Log } from '../definition/definition';
+import type { Sql } from '@drydock/service/database';
 
 /**
  * The days for which workflows are kept after their end, except those that {@link forgetRuns} removes earlier. A
@@ -19,17 +17,11 @@ const purgeSql = `
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED
   ) RETURNING id`;
 
-/** Removes at most `batchMax` workflows that ended long ago. Resolves with whether there may be more. */
-export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
-
 /**
- * Removes workflows that ended more than 120 days ago, with their steps. Every worker runs the purge. Workers do not
- * wait for each other, because a purge skips rows that another purge has locked.
+ * Removes at most `batchMax` workflows that ended more than 120 days ago, with their steps. Resolves with whether there
+ * may be more. Workers that purge at once do not wait for each other, because each skips rows that another has locked.
  */
-export const createWorkflowPurge = (database: Pick<Database<never>, 'sql'>, log: Log): Rounds =>
-  createRounds(log, 'the removal of old workflows', 3_600_000, async (signal) => {
-    while (!signal.aborted && (await purgeWorkflows(database.sql())));
-  });
+export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 /**
  * Removes old runs of one of the platform's own workflows (about `platform` or a `deploy_target`), which schedules

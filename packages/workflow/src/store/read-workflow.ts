@@ -1,9 +1,10 @@
+import type { Finding } from '@drydock/contracts/platform/preflight';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { WorkflowFilter, WorkflowStatus, WorkflowView } from '@drydock/contracts/platform/workflows';
 import type { Sql } from '@drydock/service/database';
-import type { WorkflowProblem } from '../definition/step-error';
+import { cutText, type WorkflowProblem } from '../definition/step-error';
 import { traceIdOf } from './telemetry';
 
 export type WorkflowFailure = Omit<WorkflowProblem, 'internal'>;
@@ -64,14 +65,43 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
 const isTold = ({ status, error }: WorkflowRow): boolean =>
   status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');
 
-/** A workflow's failure as customers see it. */
+const detailCharsMax = 2_000;
+const findingCharsMax = 1_000;
+const findingsBytesMax = 32 * 1024;
+
+/**
+ * The findings of a failure, cut to {@link findingsBytesMax} of JSON. The agents write findings about the customer's
+ * objects, so neither their number nor their length has a limit.
+ */
+function limitedFindings(findings: readonly Finding[]): Finding[] {
+  const kept: Finding[] = [];
+  let bytes = 0;
+  for (const finding of findings) {
+    const shown = { ...finding, detail: cutText(finding.detail, findingCharsMax) };
+    bytes += Buffer.byteLength(JSON.stringify(shown));
+    if (bytes > findingsBytesMax) {
+      const detail = `There are ${findings.length - kept.length} more findings than are shown here.`;
+      return [...kept, { level: 'INFO', code: 'more_findings', detail }];
+    }
+    kept.push(shown);
+  }
+  return kept;
+}
+
+const limitedExtra = (extra: Record<string, unknown>): Record<string, unknown> =>
+  Array.isArray(extra['findings']) ? { ...extra, findings: limitedFindings(extra['findings']) } : extra;
+
+/**
+ * A workflow's failure as customers see it: at most 60 kB of JSON, also if an earlier release has stored more. An event
+ * contains it, and the keys service takes only events of a limited size.
+ */
 export function viewFailure(failure: WorkflowFailure | null, requestId: string): NonNullable<WorkflowView['error']> {
   const told = failure ?? { code: 'step_failed' as const };
   // A failure may have been stored with a code that the present code does not have.
   const code = Object.hasOwn(problems, told.code) ? told.code : 'step_failed';
   const details = {
-    ...(told.detail === undefined ? {} : { detail: told.detail }),
-    ...(told.extra === undefined ? {} : { extra: told.extra }),
+    ...(told.detail === undefined ? {} : { detail: cutText(told.detail, detailCharsMax) }),
+    ...(told.extra === undefined ? {} : { extra: limitedExtra(told.extra) }),
   };
   return problem(code, details).body(requestId);
 }

@@ -1,4 +1,5 @@
 import type { Mode } from '@drydock/contracts/platform/values';
+import type { QuotaRule } from '@drydock/service/http';
 import { workflowsFor } from '@drydock/workflow/definition';
 import type { WorkflowContext } from '@drydock/workflow/http';
 import { type ComputeDriver, type ComputeReader, type Targets, targetOf } from '../providers/compute-provider';
@@ -7,6 +8,7 @@ import type { ComputeDatabase, Tx } from './database.store';
 /** The context of the handlers. It has the providers' readers, so a handler can change nothing at a provider. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: ComputeDatabase;
+  quota: QuotaRule;
   targets: Targets<ComputeReader>;
 }
 

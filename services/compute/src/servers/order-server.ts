@@ -1,6 +1,6 @@
 import type { orderComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
 import { problem } from '@drydock/contracts/platform/problem';
-import { changeMetadata, type ExecuteHandlers } from '@drydock/service/http';
+import { assertWithinQuota, changeMetadata, type ExecuteHandlers } from '@drydock/service/http';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
@@ -27,6 +27,7 @@ export const orderServer = (context: HandlerContext) =>
       if (target === undefined)
         throw problem('deploy_target_unknown', { extra: { deploy_targets: [...context.targets[owner.mode].keys()] } });
       const { spec, price } = sizeOf(target.offer, request.body);
+      await assertWithinQuota(context.database.sql(tx), context.quota, owner);
       const id = uuidv7();
       const isSubscribed = termMonths !== null && owner.mode === 'live';
       const server = await insertServer(tx, {

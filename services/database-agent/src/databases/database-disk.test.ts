@@ -29,7 +29,7 @@ import {
   spawnHost,
   type TestHost,
 } from '../../test/host';
-import { askCustomer, killMysql } from '../../test/mysql-customer';
+import { askAdmin, askCustomer, killMysql } from '../../test/mysql-customer';
 
 const limitGb = 0.3;
 const chunkBytes = 8_000_000;
@@ -141,6 +141,15 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
   const write = (): Promise<unknown> => codeOf(askCustomer(database, "insert into filled values ('x')"));
   const chunk = `insert into filled values (repeat('x', ${chunkBytes}))`;
 
+  const runsEvents = async (): Promise<boolean> => {
+    await askCustomer(database, 'truncate told');
+    return until(async () => String(await askCustomer(database, 'select at from told limit 1')) !== '', waits);
+  };
+
+  test('a new database runs its events', async () => {
+    expect(await runsEvents()).toBe(true);
+  });
+
   test('above its storage it takes no rows and runs no events, also after a kill of its server, until rows are gone', async () => {
     while ((await shareOf(databaseId, 'binlog.*')) < 1.02) await codeOf(askCustomer(database, chunk));
     await until(async () => (await write()) === 'ER_TABLEACCESS_DENIED_ERROR', { ...waits, what: 'the limit' });
@@ -152,7 +161,19 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
     expect(await askCustomer(database, 'select count(*) > 10 as kept from filled')).toEqual([{ kept: 1 }]);
     await askCustomer(database, 'truncate filled');
     await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
-    await until(async () => String(await askCustomer(database, 'select at from told limit 1')) !== '', waits);
+    expect(await runsEvents()).toBe(true);
+  });
+
+  test.each([
+    [
+      'without its rights, while its events run',
+      ['revoke insert, create on shop.* from shop_owner', 'set global event_scheduler = on'],
+    ],
+    ['with its rights, while its events do not run', ['set global event_scheduler = off']],
+  ])('within its storage, an owner %s gets both again', async (_, statements) => {
+    await askAdmin(host, databaseId, undefined, ...statements);
+    await until(async () => (await write()) === 'done', { ...waits, what: 'the rights' });
+    expect(await runsEvents()).toBe(true);
   });
 
   test('a single statement that takes all at once ends its sessions', async () => {

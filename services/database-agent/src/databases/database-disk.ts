@@ -56,7 +56,6 @@ export class DatabaseDisk {
     const counted = await countServer(server, engine.logFiles);
     if (counted === null || this.server !== server) return;
     this.countedMs = performance.now();
-    const wasFull = this.isFull;
     this.note('data', counted.dataBytes);
     this.note('log', isMoving ? counted.logBytes : 0);
     this.storage = {
@@ -68,9 +67,10 @@ export class DatabaseDisk {
     };
     this.sessionsCounted = this.isFull ? -1 : sessionsBegun;
     if (counted.logBytes > logBytesMax && !isMoving) await engine.trimLog(server.adminUrl);
+    let wasReadOnly: boolean | null;
     try {
-      if (this.isFull !== (await engine.isReadOnly(server.adminUrl, owner)))
-        await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
+      wasReadOnly = await engine.isReadOnly(server.adminUrl, owner);
+      if (this.isFull !== wasReadOnly) await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
     } catch (error) {
       // The customer's sessions may hold all memory of the server, so that the agent gets no session. Their end frees
       // that memory.
@@ -78,7 +78,7 @@ export class DatabaseDisk {
       throw error;
     }
     // A session keeps the rights that it had at its start, so the new limit needs new sessions.
-    if (this.isClosed || (this.isFull && !wasFull)) endpoint.endSessions();
+    if (this.isClosed || (this.isFull && wasReadOnly !== true)) endpoint.endSessions();
   }
 
   private get isFull(): boolean {

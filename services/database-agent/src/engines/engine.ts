@@ -149,8 +149,8 @@ export interface Engine {
   logFiles: string;
   /** Removes the files of the log of changes that only a replica could need. It is not called during an upgrade. */
   trimLog(adminUrl: string): Promise<void>;
-  /** Whether {@link Engine.keepReadOnly} is in force. */
-  isReadOnly(adminUrl: string, owner: Owner): Promise<boolean>;
+  /** Whether {@link Engine.keepReadOnly} is in force; null if only a part of it is, so that it must be set again. */
+  isReadOnly(adminUrl: string, owner: Owner): Promise<boolean | null>;
   /**
    * Switches a limit for the customer's new sessions on or off. With the limit, they cannot take more space, but can
    * free some. Postgres cannot enforce that: its sessions are read-only by default, but may ask to write.

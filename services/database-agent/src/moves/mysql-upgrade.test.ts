@@ -29,7 +29,7 @@ import {
   runStage,
   upgradeId,
 } from '../../test/move';
-import { askCustomer, connectCustomer, killMysql } from '../../test/mysql-customer';
+import { askAdmin, askCustomer, connectCustomer, killMysql } from '../../test/mysql-customer';
 
 const [from, to] = ['10.5', '11.8'];
 const fetched = listFetched().map(({ flavour, version }) => `${flavour}@${version}`);
@@ -115,6 +115,15 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
       await host.client.restOld(databaseId, upgradeId, claim(1));
       await host.client.retireOld(databaseId, upgradeId, claim(1));
       expect((await host.client.readDatabase(databaseId)).upgrade).toBeNull();
+    });
+
+    test('a database that becomes full during the upgrade is switched and compares equal, and its owner can fill the new one', async () => {
+      await prepareMove(host.client, databaseId, 'logical', { id: upgradeId, major: to });
+      await askAdmin(host, databaseId, 'old', 'revoke insert, create, trigger on shop.* from shop_owner');
+      await host.client.cutover(databaseId, upgradeId, claim(1));
+      expect(await compare(host.client, databaseId)).toMatchObject({ outcome: 'equal', names: [] });
+      await ask("insert into written values (1, 'at the new version')", 'create table more (a int)');
+      expect(await ask('select n from totals')).toEqual([{ n: 1 }]);
     });
 
     test('killed with -9 before, at and after the switch, the host finds the instance that the record names, and it alone takes writes', async () => {

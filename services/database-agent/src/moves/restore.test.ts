@@ -7,10 +7,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database';
+import { countFolder } from '@drydock/agent/host';
 import { deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
 import { listFetched } from '@drydock/mysql';
 import { runSql } from '@drydock/postgres/testing/run-sql';
+import { settleHome } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import {
   claim,
@@ -20,6 +22,7 @@ import {
   customer,
   findInstance,
   firstAnswer,
+  instanceFolder,
   newDatabaseId,
   newHostFolder,
   spawnHost,
@@ -147,6 +150,31 @@ withPrograms('MariaDB or MySQL %s (needs npm run engines)', (major) => {
     await until(async () => (await read()) === 'done', { timeoutMs: 60_000, what: 'sessions again' });
     expect(await askCustomer(database, 'select text from notes')).toEqual([{ text: 'kept' }]);
     expect(await codeOf(askCustomer(database, 'create table more (id int)'))).toBe('done');
+  });
+
+  test('a dump that was taken above the limit is restored as a database that its owner can fill again', async () => {
+    const limitGb = 0.3;
+    const databaseId = newDatabaseId();
+    const database = await createDatabase(host.client, databaseId, major, limitGb);
+    await askCustomer(database, 'create table filled (id int auto_increment primary key, content longblob)');
+    const isOver = async (): Promise<boolean> =>
+      ((await countFolder(settleHome(instanceFolder(host, databaseId)).home, 'binlog.*')) ?? 0) > 1.02 * limitGb * 1e9;
+    const write = (bytes = 1): Promise<unknown> =>
+      codeOf(askCustomer(database, `insert into filled (content) values (repeat('x', ${bytes}))`));
+    while (!(await isOver())) await write(8_000_000);
+    await until(async () => (await write()) === 'ER_TABLEACCESS_DENIED_ERROR', { timeoutMs: 120_000 });
+    // InnoDB keeps the space of deleted rows in the table's file, so the limit is still in force during the dump.
+    await askCustomer(database, 'delete from filled where id > 1');
+    const reduced = await dump(databaseId);
+    expect(await write()).toBe('ER_TABLEACCESS_DENIED_ERROR');
+
+    await stage(databaseId, reduced, upgradeId, major);
+    await host.client.cutover(databaseId, upgradeId, claim(1));
+    expect(await codeOf(askCustomer(database, 'create table more (id int)'))).toBe('done');
+    expect([await write(), await askCustomer(database, 'select count(*) as n from filled')]).toEqual([
+      'done',
+      [{ n: 2 }],
+    ]);
   });
 });
 

@@ -54,6 +54,17 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
   return row === null ? null : toBackup(row);
 }
 
+/** The times of the on-demand backups since then that did not fail, newest first. At most `take` are given. */
+export async function listOnDemandTimes(tx: Reader, databaseId: string, since: Date, take: number): Promise<Date[]> {
+  const rows = await tx.databaseBackup.findMany({
+    where: { databaseId, kind: 'on_demand', status: { not: 'failed' }, createdAt: { gt: since } },
+    orderBy: { createdAt: 'desc' },
+    select: { createdAt: true },
+    take,
+  });
+  return rows.map(({ createdAt }) => createdAt);
+}
+
 /** Counts the completed backups of the database. Only these can be restored. */
 export const countCompleted = (tx: Reader, databaseId: string): Promise<number> =>
   tx.databaseBackup.count({ where: { databaseId, status: 'completed' } });

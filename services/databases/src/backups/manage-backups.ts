@@ -4,8 +4,10 @@ import {
   type takeDatabaseBackup as takeDatabaseBackupEndpoint,
   type DatabaseBackup as View,
 } from '@drydock/contracts/databases/database-backups';
+import { onDemandLimit } from '@drydock/contracts/hosting/backups';
 import { problem } from '@drydock/contracts/platform/problem';
 import { type ExecuteHandlers, listFilter, type ReadHandlers } from '@drydock/service/http';
+import type { Refusal } from '@drydock/workflow/definition';
 import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
@@ -13,7 +15,7 @@ import type { Tx } from '../context/database.store';
 import { refuseUnavailable } from '../databases/database.rules';
 import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
 import { holdDatabase, readDatabase } from '../databases/database-record';
-import { findBackup, insertBackup, listBackups as listRows } from './backup.store';
+import { findBackup, insertBackup, listOnDemandTimes, listBackups as listRows } from './backup.store';
 import type { DatabaseBackup } from './backup.types';
 import { takeBackupWorkflow } from './take-backup.workflow';
 
@@ -63,12 +65,29 @@ const viewBackup = ({
   completed_at: completedAt?.toISOString() ?? null,
 });
 
+const dayMs = 24 * 3_600_000;
+
+/**
+ * The reason why no backup of the database may be taken on demand now: it has as many of the last 24 hours as a site
+ * may have. Failed backups do not count. Backups of databases do not expire, and all of them are in one folder. The
+ * caller must hold the database's lock.
+ */
+async function refuseByAllowance(tx: Tx, databaseId: string, now: Date): Promise<Refusal | null> {
+  const since = new Date(now.getTime() - dayMs);
+  const counted = await listOnDemandTimes(tx, databaseId, since, onDemandLimit);
+  // The next backup is allowed when this one is a day old.
+  const opens = counted[onDemandLimit - 1];
+  if (opens === undefined) return null;
+  const retryAfterSeconds = Math.max(1, Math.ceil((opens.getTime() - since.getTime()) / 1_000));
+  return { code: 'on_demand_limit_reached', retryAfterSeconds };
+}
+
 export const takeBackup = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
       const managed = await holdDatabase(tx, request);
       await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
-      assertAllowed(refuseUnavailable(managed));
+      assertAllowed(refuseUnavailable(managed) ?? (await refuseByAllowance(tx, managed.id, request.now)));
       const backup = {
         id: uuidv7(),
         databaseId: managed.id,

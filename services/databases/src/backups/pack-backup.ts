@@ -1,13 +1,13 @@
 import type { LoadFindings } from '@drydock/agent/database';
 import { ArchiveError, readFacts, verifyArchive } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition';
+import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { recordBackup, recordVerified } from '../databases/database.store';
 import { backupPrefix } from '../providers/backup-storage';
 import { definitely, translated } from '../providers/database-errors';
-import type { UpgradeName } from '../providers/database-provider';
+import type { HostedDatabase, UpgradeName } from '../providers/database-provider';
 import { findBackup, markCompleted, recordProof } from './backup.store';
 import type { StoredArchive } from './backup.types';
 
@@ -18,6 +18,39 @@ type Step = StepContext<unknown, unknown>;
  * workflow has done much work for nothing.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
+
+/**
+ * An instance with the content of a backup needs `overheadFactor` times the unpacked size, for indexes and the
+ * write-ahead log, plus `instanceBytes` for an empty instance. Upgrades use the same factor.
+ */
+const overheadFactor = 2.2;
+const instanceBytes = 128 * 2 ** 20;
+
+/** The bytes that an instance with the content of a backup needs beside the serving one. */
+export const neededBytes = (rawBytes: number): number => Math.ceil(rawBytes * overheadFactor) + instanceBytes;
+
+/**
+ * Describes the database. Throws `storage_full` if the disk of its machine, which databases of all customers share, has
+ * no room for an instance with the content of this archive. The size of an archive that an earlier version of Drydock
+ * packed is unknown, and such an archive passes. `alarm` is the alarm with which the failure calls staff.
+ */
+export async function assertRoom(
+  { provider }: WorkContext,
+  step: Step,
+  { rawBytes }: StoredArchive,
+  { alarm }: { alarm?: string } = {},
+): Promise<HostedDatabase> {
+  const hosted = await provider.describe(refOf(step), step.signal);
+  if (hosted === null) throw fail('database_not_available', { internal: 'the host has no such database' });
+  // An earlier attempt of this workflow has made the instance, which may have taken the room already.
+  if (rawBytes === null || hosted.upgrade?.upgradeId === step.workflowId) return hosted;
+  const [needed, { freeBytes }] = [neededBytes(rawBytes), hosted];
+  if (freeBytes >= needed) return hosted;
+  throw fail('storage_full', {
+    internal: `${needed} bytes needed, ${freeBytes} free`,
+    ...(alarm === undefined ? {} : { alarm }),
+  });
+}
 
 /**
  * Packs the serving instance of the database into a new folder. If `replacedBy` names a restore, packs the instance

@@ -247,6 +247,42 @@ describe('a restore', () => {
   });
 });
 
+describe('a backup on demand', () => {
+  const take = (id: string) => api.call('POST', `/v1/databases/${id}/backups`, { body: {} });
+  const givenOfAge = async (databaseId: string, hoursAgo: number, status?: string): Promise<string> => {
+    const backupId = await givenBackup(api, databaseId, status);
+    await api.rows("UPDATE database_backups SET created_at = now() - $2 * interval '1 hour' WHERE id = $1", [
+      backupId,
+      hoursAgo,
+    ]);
+    return backupId;
+  };
+
+  it('is refused for the sixth time within 24 hours of one database, and failed ones and safety copies do not count', async () => {
+    const [id, other] = [await givenDatabase(api, owner), await givenDatabase(api, owner)];
+    for (const hoursAgo of [25, 23, 20, 3, 2]) await givenOfAge(id, hoursAgo);
+    await givenOfAge(id, 1, 'running');
+    await givenOfAge(id, 1, 'failed');
+    const copy = await givenOfAge(id, 1);
+    await api.rows("UPDATE database_backups SET kind = 'pre_restore' WHERE id = $1", [copy]);
+    const refused = await take(id);
+    expect([refused.status, refused.json]).toMatchObject([429, { code: 'on_demand_limit_reached' }]);
+    const retryAfter = Number(refused.headers['retry-after']);
+    expect(retryAfter > 3_500 && retryAfter <= 3_600).toBe(true);
+    expect((await take(other)).status).toBe(202);
+    await api.rows("UPDATE database_backups SET created_at = created_at - interval '2 hours' WHERE database_id = $1", [
+      id,
+    ]);
+    expect((await take(id)).status).toBe(202);
+  });
+
+  it('is refused by the state of the database before the number of its backups is asked', async () => {
+    const id = await givenDatabase(api, owner, { status: 'failed' });
+    for (const hoursAgo of [5, 4, 3, 2, 1]) await givenOfAge(id, hoursAgo);
+    expect((await take(id)).json).toMatchObject({ status: 422, code: 'database_not_available' });
+  });
+});
+
 describe('a database made from a backup', () => {
   const createFrom = (backup_id: string, change: object = {}) => create(wanted({ from: { backup_id }, ...change }));
 
@@ -291,6 +327,27 @@ describe('a database made from a backup', () => {
     ['what is no id', async () => 'no-id', 'invalid_request'],
   ])('is refused for %s', async (_what, backupOf, code) => {
     expect((await createFrom(await backupOf())).json).toMatchObject({ status: 422, code });
+  });
+
+  /** Orders a database of this size from a backup with so many unpacked bytes, of a database of the source's size. */
+  const createSized = async (size: string, sourceSize: string, rawBytes: number | null) => {
+    const caller = callerOf();
+    const source = await givenDatabase(api, caller);
+    const backupId = await givenBackup(api, source);
+    await api.rows('UPDATE managed_databases SET size = $2 WHERE id = $1', [source, sourceSize]);
+    await api.rows('UPDATE database_backups SET raw_bytes = $2 WHERE id = $1', [backupId, rawBytes]);
+    return create(wanted({ from: { backup_id: backupId }, size }), { caller });
+  };
+
+  it.each([
+    ['more than its size stores', 'small', 'large', 20e9 + 1, '422 size_too_small'],
+    ['exactly what its size stores', 'small', 'large', 20e9, '202 '],
+    ['less than its larger size stores', 'medium', 'large', 20e9 + 1, '202 '],
+    ['more than the size of both stores, whose source held it in less', 'small', 'small', 400e9, '202 '],
+    ['unknown, as an earlier version took it', 'small', 'large', null, '202 '],
+  ])('where the unpacked backup is %s', async (_where, size, sourceSize, rawBytes, expected) => {
+    const answer = await createSized(size, sourceSize, rawBytes);
+    expect(`${answer.status} ${(answer.json as { code?: string }).code ?? ''}`).toBe(expected);
   });
 });
 

@@ -38,14 +38,17 @@ export const createDatabase = (context: HandlerContext) =>
       assertAllowed(refuseOrder(body, majors));
       const from = body.from?.backup_id;
       const origin = from === undefined ? null : await findBackupOf(tx, ownerOf(caller), from);
-      if (from !== undefined) assertAllowed(refuseOrigin(origin, body.engine_version));
+      const source = origin === null ? null : await findDatabase(tx, ownerOf(caller), origin.databaseId);
+      if (from !== undefined)
+        assertAllowed(
+          refuseOrigin(
+            { backup: origin, sourceGb: storageOf(source?.size) },
+            { version: body.engine_version, storageGb: storageOf(body.size) },
+          ),
+        );
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(caller));
       const id = uuidv7();
-      const source =
-        origin === null || body.engine === 'postgres'
-          ? null
-          : await findDatabase(tx, ownerOf(caller), origin.databaseId);
-      const names = namesOf(id, source);
+      const names = namesOf(id, body.engine === 'postgres' ? null : source);
       const managed = await insertDatabase(tx, {
         id,
         ...ownerOf(caller),
@@ -95,6 +98,9 @@ export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, major
   if (findSize(size) === undefined) return { code: 'size_not_offered', extra: { sizes: sizeCodes } };
   return high_availability ? { code: 'high_availability_unavailable' } : null;
 }
+
+/** The storage of a size in GB; 0 for a size that is not in the catalogue. */
+const storageOf = (size: string | undefined): number => findSize(size ?? '')?.storage_gb ?? 0;
 
 /**
  * Names a database and its user after the random end of the database's id. A database that is made from a backup of

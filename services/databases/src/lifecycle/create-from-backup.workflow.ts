@@ -2,7 +2,7 @@ import { describeLoadFindings } from '@drydock/agent/database';
 import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
-import { movingLimits, verifyStored } from '../backups/pack-backup';
+import { assertRoom, movingLimits, verifyStored } from '../backups/pack-backup';
 import { defineWorkflow, refOf } from '../context/context';
 import { definitely } from '../providers/database-errors';
 import { refusePoint } from '../restores/restore.rules';
@@ -34,6 +34,7 @@ export const createFromBackupWorkflow = defineWorkflow({
       if (refusal !== null || backup === null || backup.archive === null)
         throw fail(refusal?.code ?? 'backup_not_completed');
       const { storageKey, manifestMac } = backup.archive;
+      await assertRoom(context, step, backup.archive);
       await definitely(verifyStored(context, step, backup, backup.archive));
       const [ref, call] = [refOf(step), { ...fencedCall(step), progress: step.progress }];
       const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };

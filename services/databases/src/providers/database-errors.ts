@@ -12,6 +12,7 @@ import {
   fail,
   isFinal,
   type StepFailure,
+  shortReason,
 } from '@drydock/workflow/definition';
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
 
@@ -120,7 +121,9 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
   // Retrying cannot help if the database is gone, so its workflow ends even after the point of no return.
   if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
   const findings =
-    refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
+    refusal === 'content_refused'
+      ? [{ level: 'ERROR', code: 'statement_refused', detail: shortReason(detail) }]
+      : error.findings;
   const told = findings.length > 0 ? { extra: { findings } } : {};
   const reason = reasonOf(error, content);
   if (reason !== undefined) return archiveFailure(reason, 'database_backup', error, told);

@@ -230,6 +230,18 @@ it('a new database begins with what a backup holds, of its major or a newer one,
   });
 });
 
+it('a database is not made from a backup for which the disk has no room: nothing is loaded, and nothing is left of it', async () => {
+  const { id } = await makeDatabase(world);
+  const backup = await backUp(id);
+  await world.api.rows('UPDATE database_backups SET raw_bytes = 1e15 WHERE id = $1', [backup.id]);
+  const { accepted, view } = await createFrom(backup, '16');
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'storage_full' } });
+  const { id: copyId } = accepted.json as CreatedDatabase;
+  const changes = world.host.ledger().filter(({ workflowId }) => workflowId === view?.id);
+  expect(changes.map(({ op }) => op)).toEqual(['ensure_database', 'destroy_database']);
+  expect((await read(copyId)).status).toBe('failed');
+});
+
 it('a restore whose replaced content could not be packed fails before its switch and leaves the database as it was', async () => {
   const caller = { ...world.caller, mode: 'sandbox' as const };
   const { id, url } = await makeDatabase(world, 'fail_restore', caller);

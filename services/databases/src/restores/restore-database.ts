@@ -12,12 +12,13 @@ import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import { findBackup } from '../backups/backup.store';
 import type { DatabaseBackup } from '../backups/backup.types';
+import { neededBytes } from '../backups/pack-backup';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { changeStatus } from '../databases/database.store';
 import { databasePath, databaseResourceKey, type ManagedDatabase, onDatabase } from '../databases/database.types';
 import { holdDatabase, readDatabase, viewDatabase } from '../databases/database-record';
-import { neededBytes, refuseRestore } from './restore.rules';
+import { refuseRestore } from './restore.rules';
 import { restoreDatabaseWorkflow } from './restore-database.workflow';
 import { suffices, tryBackup } from './try-backup.workflow';
 

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, recordProof } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
 import {
+  assertRoom,
   completeBackup,
   discardPacked,
   findWritten,
@@ -23,7 +24,7 @@ import { definitely } from '../providers/database-errors';
 import { cutOver, endForgotten, hasSwitched, takeBack } from '../upgrades/cut-over';
 import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.workflow';
 import { retireLater } from '../upgrades/retire-old-instance.workflow';
-import { neededBytes, refusePoint } from './restore.rules';
+import { refusePoint } from './restore.rules';
 
 const input = z.strictObject({ backupId: z.uuid(), safetyCopyId: z.uuid() });
 
@@ -34,23 +35,16 @@ interface RestorePlan {
   failsRestore: boolean;
 }
 
-/**
- * Checks again that the backup is complete. If the unpacked size of the backup is known, also checks that the disk has
- * room for a second instance.
- */
+/** Checks again that the backup is complete, and that the disk has room for a second instance. */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
-  const { database, provider, slowMs } = context;
+  const { database, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
   if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
   const backup = await findBackup(database.pool, managed.id, step.input.backupId);
   const refusal = refusePoint(backup);
   if (refusal !== null || backup === null || backup.archive === null)
     throw fail(refusal?.code ?? 'backup_not_completed');
-  const hosted = await provider.describe(refOf(step), step.signal);
-  if (hosted === null) throw fail('database_not_available', { internal: 'the host has no such database' });
-  const needed = backup.archive.rawBytes === null ? 0 : neededBytes(backup.archive.rawBytes);
-  if (hosted.freeBytes < needed)
-    throw fail('storage_full', { internal: `${needed} bytes needed, ${hosted.freeBytes} free` });
+  const hosted = await assertRoom(context, step, backup.archive);
   const { failsRestore, isSlow } = sandboxBehaviour(managed);
   if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
   return { archive: backup.archive, major: hosted.major, failsRestore };

@@ -27,23 +27,28 @@ export function refusePoint(backup: Point | null): Refusal | null {
   return backup.status === 'completed' && backup.archive !== null ? null : { code: 'backup_not_completed' };
 }
 
-/**
- * The reason why no new database of this version may be made from the backup; null if it may be made. A backup can be
- * loaded into its own major or a newer one of the same flavour.
- */
-export function refuseOrigin(backup: Point | null, version: string): Refusal | null {
-  const refusal = refusePoint(backup);
-  if (refusal !== null || backup === null) return refusal;
-  if (flavourOf(majorOf(version)) !== flavourOf(majorOf(backup.engineVersion))) return { code: 'engine_differs' };
-  return compareVersions(version, backup.engineVersion) < 0 ? { code: 'backup_version_newer' } : null;
+interface Origin {
+  backup: Point | null;
+  /** The storage of the database that the backup was taken from, in GB. */
+  sourceGb: number;
 }
 
 /**
- * A restored instance needs `overheadFactor` times the unpacked size, for indexes and the write-ahead log, plus
- * `instanceBytes` for an empty instance. Upgrades use the same factor.
+ * The reason why no new database of this version and storage (in GB) may be made from the backup; null if it may be
+ * made. A backup can be loaded into its own major or a newer one of the same flavour.
+ *
+ * The unpacked bytes are only an estimate of what the content takes on disk: indexes come on top, and the engine may
+ * compress values. So a size is too small only if the unpacked content alone is more than its storage, and never if
+ * the source had no more storage itself, because the source has held the content.
  */
-const overheadFactor = 2.2;
-const instanceBytes = 128 * 2 ** 20;
-
-/** The bytes that the restored instance needs beside the serving one. */
-export const neededBytes = (rawBytes: number): number => Math.ceil(rawBytes * overheadFactor) + instanceBytes;
+export function refuseOrigin(
+  { backup, sourceGb }: Origin,
+  { version, storageGb }: { version: string; storageGb: number },
+): Refusal | null {
+  const refusal = refusePoint(backup);
+  if (refusal !== null || backup === null) return refusal;
+  if (flavourOf(majorOf(version)) !== flavourOf(majorOf(backup.engineVersion))) return { code: 'engine_differs' };
+  if (compareVersions(version, backup.engineVersion) < 0) return { code: 'backup_version_newer' };
+  const rawBytes = backup.archive?.rawBytes ?? 0;
+  return storageGb < sourceGb && rawBytes > storageGb * 1e9 ? { code: 'size_too_small' } : null;
+}

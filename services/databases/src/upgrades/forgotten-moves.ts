@@ -6,14 +6,17 @@ import { uuidv7 } from 'uuidv7';
 import type { DatabasesDatabase } from '../context/database.store';
 import { changeStatus } from '../databases/database.store';
 import { databaseResourceKey } from '../databases/database.types';
-import type { DatabaseProvider, HostedDatabase } from '../providers/database-provider';
+import type { DatabaseReader, HostedDatabase } from '../providers/database-provider';
 import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
 import { retireScheduleOf } from './retire-old-instance.workflow';
 
 interface Looked {
   database: DatabasesDatabase;
-  provider: DatabaseProvider;
+  provider: Pick<DatabaseReader, 'describe'>;
 }
+
+/** The most databases that one line of the log names. */
+const namedMax = 20;
 
 const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
@@ -24,8 +27,14 @@ const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
  */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): Looking {
   return keepLooking(log, 'forgotten moves', pauseMs, async (signal) => {
-    const ended = await endForgottenMoves(looked, signal);
+    const { ended, failed } = await endForgottenMoves(looked, signal);
     if (ended > 0) log.warn({ forgotten_moves: ended }, 'moves of databases that are on no record are ended');
+    const [first] = failed;
+    if (first === undefined) return;
+    // One line for all of them, because an agent that is down fails the look at every database.
+    const database_ids = failed.slice(0, namedMax).map(({ databaseId }) => databaseId);
+    log.warn({ err: first.error, failed: failed.length, database_ids }, 'databases could not be looked at');
+    throw first.error;
   });
 }
 
@@ -52,12 +61,19 @@ const availableSql = `
       AND status IN ('queued', 'running', 'needs_attention'))
   ORDER BY id LIMIT 500`;
 
+interface Ended {
+  /** The number of started workflows. */
+  ended: number;
+  /** The databases that could not be looked at, such as one whose record the agent cannot read. */
+  failed: { databaseId: string; error: unknown }[];
+}
+
 /**
  * Starts a workflow for each upgrade or restore that Drydock has no record of. Nothing else would end it, and the
- * customer may be unable to write. Resolves with the number of started workflows.
+ * customer may be unable to write. One database that fails does not keep the others from their look.
  */
-async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
-  let ended = 0;
+async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<Ended> {
+  const result: Ended = { ended: 0, failed: [] };
   let after = '00000000-0000-0000-0000-000000000000';
   for (;;) {
     const page = await database
@@ -66,11 +82,16 @@ async function endForgottenMoves({ database, provider }: Looked, signal: AbortSi
     for (const found of page) {
       signal.throwIfAborted();
       const { id: databaseId, org_id: orgId, mode } = found;
-      const hosted = await provider.describe({ databaseId, orgId, mode }, signal);
-      if (hosted !== null && hasForgotten(found, hosted)) ended += await beginEnd(database, found, hosted);
+      try {
+        const hosted = await provider.describe({ databaseId, orgId, mode }, signal);
+        if (hosted !== null && hasForgotten(found, hosted)) result.ended += await beginEnd(database, found, hosted);
+      } catch (error) {
+        signal.throwIfAborted();
+        result.failed.push({ databaseId, error });
+      }
     }
     const last = page.at(-1);
-    if (last === undefined) return ended;
+    if (last === undefined) return result;
     after = last.id;
   }
 }

@@ -113,6 +113,21 @@ it('the weekly proof restores the newest backup and reads a row back; a database
   ]);
 });
 
+it('the weekly proof makes no scratch instance for which the disk has no room, and says so', async () => {
+  const { id } = await makeDatabase(world, 'Huge');
+  await backUp(id);
+  await world.api.rows('UPDATE database_backups SET raw_bytes = 1e15 WHERE database_id = $1', [id]);
+  await world.api.rows(
+    "UPDATE workflow_schedule SET next_run_at = now() WHERE kind = 'verify_database_restore' AND subject_id = $1",
+    [id],
+  );
+  const workflowId = await workflowOf(world.api, id, 'verify_database_restore');
+  const view = await ended(world, `/v1/databases/${id}/workflows/${workflowId}`);
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'storage_full' } });
+  expect(world.host.ledger().filter((entry) => entry.workflowId === workflowId)).toEqual([]);
+  expect(await read(id)).toMatchObject({ status: 'available', restore_verified_at: null });
+});
+
 it('a deleted database is gone with its backups, its schedules and its address', async () => {
   const { id, url } = await makeDatabase(world, 'Gone');
   await backUp(id);

@@ -134,11 +134,18 @@ const filesAlone: Finding = {
     'Only the files are restored. The database is the one that the site had before; for a deleted site it is empty.',
 };
 
-/** Removes the releases that this workflow has staged, but never the live one. */
+/**
+ * Every release on the host but the live one, whole or only begun. The caller's fence keeps `retire` from removing a
+ * release that a later attempt is staging.
+ */
+export const besideLive = (hosted: Pick<HostedSite, 'currentRelease' | 'releases' | 'begun'> | null): string[] =>
+  hosted === null ? [] : [...hosted.releases, ...(hosted.begun ?? [])].filter((id) => id !== hosted.currentRelease);
+
+/** Removes the releases that this workflow has staged or begun to stage, but never the live one. */
 export async function discardStaged(context: WorkContext, step: Step, platform: SitePlatform): Promise<void> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
-  const staged = (hosted?.releases ?? []).filter((id) => isOwnRelease(step, id) && id !== hosted?.currentRelease);
+  const staged = besideLive(hosted).filter((id) => isOwnRelease(step, id));
   for (const id of staged) await host.retire(refOf(step), id, fencedCall(step));
 }
 

@@ -34,7 +34,7 @@ import {
 } from './archive.steps';
 import { expiryOf, type KeptBackup } from './backup.rules';
 import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './backup.store';
-import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
+import { assertServes, besideLive, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
 export const switchOverInput = {
   safetyCopyId: z.uuid(),
@@ -340,10 +340,13 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
   return { code: contentCode, detail: problems[contentCode].title };
 }
 
-/** Removes every release except the live one and `keptRelease`, including releases that earlier restores have kept. */
+/**
+ * Removes every release except the live one and `keptRelease`, including releases that earlier restores have kept or
+ * left unfinished.
+ */
 async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease: string | null): Promise<void> {
   const host = hostOf(context.siteHosts, step.input.platform);
   const hosted = await host.describe(refOf(step), step.signal);
-  const replaced = (hosted?.releases ?? []).filter((id) => id !== hosted?.currentRelease && id !== keptRelease);
+  const replaced = besideLive(hosted).filter((id) => id !== keptRelease);
   for (const id of replaced) await definitely(host.retire(refOf(step), id, fencedCall(step)));
 }

@@ -12,7 +12,7 @@ const fence = '9';
  */
 async function undone(
   { steps }: typeof restoreBackupWorkflow | typeof restoreOffsiteWorkflow,
-  hosted: { currentRelease: string; releases: string[] },
+  hosted: { currentRelease: string; releases: string[]; begun?: string[] },
 ): Promise<string[]> {
   const retired: string[] = [];
   const host = {
@@ -38,6 +38,13 @@ describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])('a $kind that is 
     expect(await undone(workflow, { currentRelease: 'first', releases })).toEqual(
       [older, newer].map((id) => `${id} under ${fence}`),
     );
+  });
+
+  it('retires what it has only begun, and leaves what somebody else has begun', async () => {
+    const begun = [`${uuidv7()}-3`, newer];
+    expect(await undone(workflow, { currentRelease: 'first', releases: ['first'], begun })).toEqual([
+      `${newer} under ${fence}`,
+    ]);
   });
 
   it('leaves what is served alone', async () => {

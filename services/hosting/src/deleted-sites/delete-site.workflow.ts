@@ -1,5 +1,5 @@
 import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
-import { fencedCall } from '@drydock/workflow/definition';
+import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { discardPacked, findWritten, movingLimits, packOrFind, verifyWritten } from '../backups/archive.steps';
 import {
@@ -97,7 +97,11 @@ export const deleteSiteWorkflow = defineWorkflow({
       // The site is gone if an earlier run has destroyed it and the record of that run was lost. Such a run has written
       // the last backup first.
       const written = await findWritten(context, step, step.input.backupId);
-      return written === null ? null : { ...written, findings: [] };
+      if (written !== null) return { ...written, findings: [] };
+      // Nothing is destroyed without the last backup that the customer was promised.
+      if (releaseId !== null)
+        throw fail('superseded', { internal: 'the site is not on its host, where it was before' });
+      return null;
     },
     undo: (step, context) => discardPacked(context, step, step.input.backupId),
   })

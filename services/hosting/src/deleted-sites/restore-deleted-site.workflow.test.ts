@@ -271,3 +271,18 @@ it('a site that its host has lost can come back from its newest backup', async (
     { status: 'completed', expires_at: null },
   ]);
 });
+
+it('a deletion whose site leaves its host before it is packed fails, and the site stays with its backups', async () => {
+  const siteId = await makeSite(world);
+  await makeBackup(world, siteId);
+  faults.arm('delete_site.pack.before', 'stop');
+  const { headers } = await world.api.call('DELETE', `/v1/sites/${siteId}`);
+  await until(() => faults.left().length === 0, { what: 'the packing' });
+  const [last] = await world.api.rows<{ fence: string }>('SELECT max(fence)::text AS fence FROM workflow');
+  await world.host.destroySite(siteId, { fence: last?.fence ?? '' });
+  worker.kill('SIGCONT');
+  expect(await ended(world, headers['location'])).toMatchObject({ status: 'failed', error: { code: 'superseded' } });
+  expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
+  const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+  expect(backups).toMatchObject([{ status: 'failed' }, { status: 'completed' }]);
+});

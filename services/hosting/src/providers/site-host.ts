@@ -67,6 +67,11 @@ export interface HostedSite {
   currentRelease: string;
   /** Every existing release, including the current one. */
   releases: readonly string[];
+  /**
+   * Releases that a `stage` has begun and not finished: it failed, was killed, or still runs. `retire` removes them
+   * too. Absent for a host that removes them by itself.
+   */
+  begun?: readonly string[];
   /** The bytes that are free for new releases. */
   freeBytes: number;
   /** The vendor's id of the site's hosting package. Absent for a site that is not at a vendor. */

@@ -1,3 +1,4 @@
+import { retryLater } from '@drydock/workflow/definition';
 import { type HostedSite, type SiteHost, SiteHostError, type SiteHostReader, type SiteRef } from './site-host';
 import { timelineOf, VendorError, type VendorPackage, type VendorTimelines } from './vendor-timeline';
 
@@ -36,8 +37,10 @@ export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
       try {
         return toHosted(await timelineOf(timelines, mode).ensurePackage(siteId, domain, signal));
       } catch (error) {
-        if (error instanceof VendorError && error.fault === 'refused')
-          throw new SiteHostError('domain_taken', error.message, { cause: error });
+        if (!(error instanceof VendorError)) throw error;
+        if (error.fault === 'refused') throw new SiteHostError('domain_taken', error.message, { cause: error });
+        // The vendor has begun nothing, and a wait that it asks for is no failure of the work.
+        if (error.fault === 'busy') throw retryLater({ seconds: error.retryAfterSeconds });
         throw error;
       }
     },

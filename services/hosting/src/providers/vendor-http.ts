@@ -162,7 +162,10 @@ function understood<Answer>(
   if (statusCode === 401 || statusCode === 403) throw new VendorError('denied', told);
   if (statusCode === 404) throw new VendorError('not_found', told);
   if (statusCode === 409 || statusCode === 423 || statusCode === 429)
-    throw new VendorError('busy', told, { retryAfterSeconds: retryAfterSecondsOf(headers['retry-after']) });
+    throw new VendorError('busy', told, {
+      retryAfterSeconds: retryAfterSecondsOf(headers['retry-after']),
+      isConflict: statusCode === 409,
+    });
   if (statusCode >= 400 && statusCode < 500) throw new VendorError('refused', told);
   const parsed = statusCode < 300 ? answer.safeParse(jsonOf(text)) : undefined;
   if (parsed?.success) return parsed.data;

@@ -73,6 +73,19 @@ describe.each(drivers)('the vendor timeline %s', (_name, open) => {
     ).toHaveLength(1);
   });
 
+  it.each([423, 429])(
+    'says that a vendor which answers %d is busy, not that somebody else has the domain',
+    async (status) => {
+      const answer = { kind: 'fixed', status, headers: { 'retry-after': '7' } } as const;
+      await vendor.fault({ method: 'POST', path: 'addWeb', answer });
+      const owner = uuidv7();
+      const domain = `${owner}.example.com`;
+      await expect(driver.ensurePackage(owner, domain)).rejects.toMatchObject({ fault: 'busy', retryAfterSeconds: 7 });
+      expect(await driver.findPackage(owner)).toBeNull();
+      expect(await driver.ensurePackage(owner, domain)).toEqual(await driver.findPackage(owner));
+    },
+  );
+
   it('knows nothing of another account’s packages', async () => {
     const packageId = await newPackage();
     const other = createVendorHttp({ url: vendor.url, key: vendor.keys.sandbox });

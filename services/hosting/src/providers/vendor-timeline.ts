@@ -39,7 +39,7 @@ export interface VendorTimeline extends VendorTimelineReader {
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
   /**
    * The package of `owner` for `domain`; makes it if there is none. A repeated call makes no second package.
-   * VendorError `refused` if the domain has a package of another owner.
+   * VendorError `refused` if the domain has a package of another owner; `busy` if the vendor made none.
    */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
@@ -67,12 +67,19 @@ export class VendorError extends Error {
   readonly fault: VendorFault;
   /** The seconds to wait before another call: as the vendor asked, within limits, or else Drydock's own choice. */
   readonly retryAfterSeconds: number;
+  /** Whether a `busy` vendor has said that this very call conflicts with something that is there. */
+  readonly isConflict: boolean;
 
-  constructor(fault: VendorFault, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
+  constructor(
+    fault: VendorFault,
+    message: string,
+    options: ErrorOptions & { retryAfterSeconds?: number; isConflict?: boolean } = {},
+  ) {
     super(`${fault}: ${message}`, options);
     this.name = 'VendorError';
     this.fault = fault;
     this.retryAfterSeconds = options.retryAfterSeconds ?? 2;
+    this.isConflict = options.isConflict ?? false;
   }
 }
 

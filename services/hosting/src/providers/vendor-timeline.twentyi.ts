@@ -152,14 +152,15 @@ export function twentyiTimeline(http: VendorHttp): VendorTimeline {
       const there = await findPackage(owner, signal);
       if (there !== null) return there;
       const body = { type: 'linux', domain_name: domain, label: labelOf(owner) };
-      // A domain has only one package at the vendor, so the vendor answers `busy` to a call that is repeated after a
-      // lost answer. The read below then finds the package of the first call.
+      // A domain has only one package at the vendor, so a call that is repeated after a lost answer is a conflict. The
+      // read below then finds the package of the first call. A vendor that is locked or wants fewer calls says nothing
+      // about the domain.
       const made = await http
         .call({ method: 'POST', path: '/reseller/*/addWeb', body, answer: madeSchema, signal })
         .then(
           () => true,
           (error: unknown) => {
-            if (error instanceof VendorError && error.fault === 'busy') return false;
+            if (error instanceof VendorError && error.isConflict) return false;
             throw error;
           },
         );

@@ -8,15 +8,13 @@ import {
   fail,
   type Refusal,
   type StepFailure,
+  shortReason,
 } from '@drydock/workflow/definition';
 import { OffsiteError } from '../providers/offsite-storage';
 import { type RefusedContent, SiteHostError } from '../providers/site-host';
 
-/** A database's error may quote a whole statement, so reasons are cut. */
-const reasonCharsMax = 500;
-
 function describeContent({ object, reason }: RefusedContent): string {
-  const words = reason.length > reasonCharsMax ? `${reason.slice(0, reasonCharsMax)}…` : reason;
+  const words = shortReason(reason);
   return object === null ? words : `${object}: ${words}`;
 }
 

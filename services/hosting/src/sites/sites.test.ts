@@ -3,6 +3,8 @@ import { auditedOf } from '@drydock/service/testing/audit-log';
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
+import { until } from '@drydock/testing/wait';
+import pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenSite, startApi } from '../../test/hosting-api';
 
@@ -179,6 +181,18 @@ describe('PATCH /v1/sites/{siteId}', () => {
     expect((await change(site.id, {})).json).toEqual(changed.json);
     expect((await api.call('GET', `/v1/sites/${site.id}`)).json).toEqual(changed.json);
     expect(await auditedOf(api, `/v1/sites/${site.id}`)).toEqual(['site.create', 'site.update', 'site.update']);
+  });
+
+  it('is announced to the worker after its commit, so that its event is delivered at once', async () => {
+    const id = await givenSite(api, owner);
+    const listener = new pg.Client({ connectionString: api.postgres.url });
+    await listener.connect();
+    const heard: string[] = [];
+    listener.on('notification', ({ payload }) => heard.push(payload ?? ''));
+    await listener.query('LISTEN workflow_changed');
+    await change(id, { name: 'Bakery' });
+    await until(() => heard.length > 0).finally(() => listener.end());
+    expect(await auditedOf(api, `/v1/sites/${id}`)).toEqual(['site.update']);
   });
 
   it('refuses one name more than twenty, and leaves what was there', async () => {

@@ -57,6 +57,24 @@ it('a domain that is somebody else’s package at the vendor makes the site fail
   });
 });
 
+it('a vendor that wants fewer calls or is locked only delays a new site, which uses up no attempt', async () => {
+  for (const status of [429, 423]) {
+    const answer = { kind: 'fixed', status, headers: { 'retry-after': '1' } } as const;
+    await world.vendor.fault({ method: 'POST', path: 'addWeb', answer });
+  }
+  const body = { name: 'Patient', primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' };
+  const created = await world.api.call('POST', '/v1/sites', { body });
+  const view = await ended(world, created.headers['location']);
+  expect(view).toMatchObject({ status: 'succeeded' });
+  const { id } = created.json as { id: string };
+  expect((await world.api.call('GET', `/v1/sites/${id}`)).json).toMatchObject({ status: 'active' });
+  expect(
+    await world.api.rows("SELECT attempts, failures FROM workflow_step WHERE workflow_id = $1 AND name = 'provision'", [
+      view.id,
+    ]),
+  ).toEqual([{ attempts: 3, failures: 0 }]);
+});
+
 it('packages of the sandbox belong to another account', async () => {
   const { packageId } = await makeVendorSite(world);
   const caller = { ...world.caller, mode: 'sandbox' as const };

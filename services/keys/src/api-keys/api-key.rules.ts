@@ -14,6 +14,7 @@ export interface ApiKeyRecord {
   mode: Mode;
   createdAt: Date;
   lastUsedAt: Date | null;
+  /** The end of the grace time after a rotation. Null if the key was not rotated. */
   validUntil: Date | null;
   createdBy: string | null;
   expiresAt: Date | null;
@@ -122,16 +123,20 @@ export function refuseRevocation(
   return refuseRotation(effectiveScopes(key), caller.scopes);
 }
 
+const earlierEnd = (...ends: (Date | null)[]): Date | null =>
+  ends.filter((end) => end !== null).sort((one, other) => one.getTime() - other.getTime())[0] ?? null;
+
+/** The time from which the key is unusable: its own end, or the end of its grace time after a rotation if earlier. */
+export const endOf = ({ expiresAt, validUntil }: Pick<ApiKeyRecord, 'expiresAt' | 'validUntil'>): Date | null =>
+  earlierEnd(expiresAt, validUntil);
+
 /**
  * The limits of the new key of a rotation. The new key ends when the old key or the calling key ends, whichever is
  * earlier. The new key has the addresses of the old key. If the old key allows every address, the new key has the
  * addresses of the calling key.
  */
 export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
-  expiresAt:
-    [old.expiresAt, caller.expiresAt]
-      .filter((end) => end !== null)
-      .sort((one, other) => one.getTime() - other.getTime())[0] ?? null,
+  expiresAt: earlierEnd(old.expiresAt, caller.expiresAt),
   allowedIps: old.allowedIps.length > 0 ? old.allowedIps : caller.allowedIps,
 });
 

@@ -12,7 +12,7 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { findOrg } from '../orgs/org.store';
-import type { ApiKeyRecord } from './api-key.rules';
+import { type ApiKeyRecord, endOf } from './api-key.rules';
 import { findApiKey, listOneOrg, listSubtree } from './api-key.store';
 
 const viewApiKey = (key: ApiKeyRecord): ApiKey => ({
@@ -30,7 +30,7 @@ export const viewMinted = (key: ApiKeyRecord, token: string): MintedApiKey => ({
 
 export const viewDetail = (key: ApiKeyRecord): ApiKeyDetail => ({
   ...viewApiKey(key),
-  expires_at: key.expiresAt?.toISOString() ?? null,
+  expires_at: endOf(key)?.toISOString() ?? null,
   allowed_ips: key.allowedIps,
   created_by: key.createdBy,
 });

@@ -237,3 +237,31 @@ test('a key that is being revoked cannot be rotated and mints no other key', asy
     { name: 'victim' },
   ]);
 });
+
+test('a rotated key shows the end of its grace time, and a later expires_at does not move that end', async () => {
+  const old = await api.mint(root.caller);
+  const path = `/v1/api-keys/${old.id}`;
+  const readEnd = async () => {
+    const { json, headers } = await api.call(root.caller, 'GET', path);
+    return { end: (json as { expires_at: string | null }).expires_at, etag: headers['etag'] };
+  };
+  const before = await readEnd();
+  expect(before.end).toBeNull();
+  expect((await rotate(old.id, { grace_seconds: 3_600 })).status).toBe(201);
+  const [{ grace_end }] = (await api.rows(
+    `SELECT to_char(valid_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS grace_end
+     FROM api_keys WHERE id = $1`,
+    [old.id],
+  )) as [{ grace_end: string }];
+  const rotated = await readEnd();
+  expect([rotated.end, rotated.etag === before.etag]).toEqual([grace_end, false]);
+  const change = async (expires_at: string | null) => {
+    const answer = await api.call(root.caller, 'PATCH', path, { body: { expires_at } });
+    return [answer.status, (answer.json as { expires_at: string }).expires_at];
+  };
+  expect(await change('2099-01-01T00:00:00Z')).toEqual([200, grace_end]);
+  expect(await change(null)).toEqual([200, grace_end]);
+  const sooner = new Date(Date.parse(grace_end) - 60_000).toISOString();
+  expect(await change(sooner)).toEqual([200, sooner]);
+  expect((await readEnd()).end).toBe(sooner);
+});

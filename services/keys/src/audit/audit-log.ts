@@ -49,8 +49,8 @@ export const listAuditLog = ({ pager, database }: HandlerContext) =>
 
 /**
  * Receives the audit entries and the workflow events that the other services deliver. Each service signs with its own
- * secret and may deliver only under its own name. `eventsArrived` is called after each commit of workflow events.
- * Events that come from audit entries wait for the sequencer's next search.
+ * secret and may deliver only under its own name. `eventsArrived` is called after each commit of events: of workflow
+ * events, and of audit entries that become events.
  */
 export function takeDeliveries(
   database: KeysDatabase,
@@ -69,7 +69,8 @@ export function takeDeliveries(
       body: auditDeliverySchema,
       handle: async ({ body, issuer }) => {
         assertOwn(body.service, issuer);
-        await database.transaction((tx) => storeDelivery(tx, issuer, body.entries));
+        const hasEvents = await database.transaction((tx) => storeDelivery(tx, issuer, body.entries));
+        if (hasEvents) eventsArrived();
         return { status: 204 };
       },
     }),

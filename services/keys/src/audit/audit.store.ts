@@ -41,13 +41,14 @@ export async function recordAudit(
 
 /**
  * Stores the entries that a service delivered. An entry that exists already stays as it is. An entry without a workflow
- * also becomes an event, if there is a type of event for its action. Workflows deliver their own events.
+ * also becomes an event, if there is a type of event for its action. Workflows deliver their own events. Resolves with
+ * whether there are events.
  */
 export async function storeDelivery(
   tx: Tx,
   service: string,
   entries: readonly (AuditEntry & { mode: Mode })[],
-): Promise<void> {
+): Promise<boolean> {
   await tx.auditLogEntry.createMany({
     data: entries.map((entry) => ({
       id: entry.id,
@@ -66,6 +67,7 @@ export async function storeDelivery(
     workflow_id === null && isEventType(type) ? [{ ...entry, type, resource, workflow: null }] : [],
   );
   if (events.length > 0) await storeEvents(tx, events);
+  return events.length > 0;
 }
 
 /** The organisations whose entries are listed: `orgId` alone, or `orgId` and all below it. */

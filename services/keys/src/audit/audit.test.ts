@@ -4,6 +4,8 @@ import type { Caller } from '@drydock/service/access';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
+import { openDatabase } from '../context/database.store';
+import { takeDeliveries } from './audit-log';
 
 let api: KeysApi;
 let root: GoodKey;
@@ -184,4 +186,22 @@ test('only an organisation and those above it read its log, alone or with all be
   const { caller: sandbox } = await api.mint(root.caller, { sandbox: true, scopes: ['audit.view'] });
   for (const query of ['&children=true', `&org_id=${child.id}`])
     expect(refusalOf(await read(sandbox, query))).toBe('403 sandbox_key');
+});
+
+test('entries that become events wake the sequencer once they are stored; entries of workflows do not', async () => {
+  const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
+  let arrivals = 0;
+  const [route] = takeDeliveries(database, { hosting: api.secrets.audit }, () => {
+    arrivals += 1;
+  });
+  const take = async (entry: { id: string }) => {
+    const body = { service: 'hosting', entries: [{ ...entry, mode: 'live' }] };
+    await route?.handle({ body, issuer: 'hosting', requestId: uuidv7(), now: new Date() });
+    const stored = await api.rows('SELECT id FROM events WHERE id = $1', [entry.id]);
+    return [arrivals, stored.length];
+  };
+  const { orgId } = root.caller;
+  expect(await take(entryOf(orgId))).toEqual([0, 0]);
+  expect(await take(entryOf(orgId, { action: 'site.update', workflow_id: null }))).toEqual([1, 1]);
+  await database.close();
 });

@@ -115,6 +115,12 @@ test('any filters can be combined, and pages continue within them', async () => 
   expect(await list('?created_after=9999-12-31T23:59:59Z')).toEqual([]);
 });
 
+test('a workflow is listed once, although the query names its status several times', async () => {
+  const id = uuidv7();
+  await tell(id, [['workflow.failed']]);
+  expect((await list('?status=failed,failed,unfinished,failed')).map((row) => row.id)).toEqual([id]);
+});
+
 test('an ended workflow is removed with its events, and a waiting workflow stays', async () => {
   const [ended, waiting, young] = [uuidv7(), uuidv7(), uuidv7()];
   await tell(ended, [['workflow.succeeded']]);

@@ -88,6 +88,24 @@ test('a site whose releases cannot be listed keeps every database, and is served
   await host.client.destroySite(siteId, claim(1));
 });
 
+test('a site that cannot be opened yet still tells its live release, which nobody can remove', async () => {
+  const siteId = newSiteId();
+  const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await fillVersion(site, 1);
+  await host.stop();
+  const record = path.join(host.config.SITES_DIR, 'live', siteId, 'releases/initial/release.json');
+  await rename(record, `${record}-away`);
+  host = await startHost(host.config);
+  expect(await host.client.readSite(siteId)).toMatchObject({ current_release: 'initial', releases: ['initial'] });
+  await expect(host.client.removeRelease(siteId, 'initial', claim(2))).rejects.toMatchObject({
+    code: 'release_is_current',
+  });
+  expect(await host.client.probeSite(siteId, '/')).toMatchObject({ http_status: null, sql_answered: false });
+  await rename(`${record}-away`, record);
+  expect(await until(() => readPage(site.url))).toBe('file=1 row=1');
+  await host.client.destroySite(siteId, claim(2));
+});
+
 test('neither an unreadable record nor a folder that is no site keeps another site from being served', async () => {
   const [good, bad] = [newSiteId(), newSiteId()];
   const site = await host.client.ensureSite(good, { domain: 'a.org' }, claim(1));

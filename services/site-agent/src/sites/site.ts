@@ -36,6 +36,7 @@ const drainMs = 3_000;
  */
 const switchFreezeMs = 45_000;
 const portLimitMs = 10_000;
+const noAnswer = { http_status: null, app_generation: null, sql_ok: false, sql_answered: false };
 
 /** A release that a job fills, and the job's access to the release's database. */
 export interface PreparedRelease {
@@ -61,9 +62,7 @@ export class Site {
   private readonly endpoint: SiteEndpoint;
   private readonly app: SiteApp;
   private current: Release | null = null;
-  /**
-   * The live release, and old releases whose last requests are still running. Two releases may have the same database.
-   */
+  /** The live release, and old releases whose last requests still run. Two releases may have the same database. */
   private readonly served = new Set<Release>();
   readonly disk: SiteDisk;
 
@@ -168,11 +167,16 @@ export class Site {
       mode,
       domain,
       url: `http://${this.context.host}:${http_port}/`,
-      current_release: this.current?.releaseId ?? null,
+      current_release: await this.readLiveId(),
       frozen: this.gate.isFrozen,
       releases: await this.folder.listReleases(),
       free_bytes: bavail * bsize,
     };
+  }
+
+  /** Null if the creation was interrupted. Until the site has opened, which may take long, the link tells it. */
+  private async readLiveId(): Promise<string | null> {
+    return this.current?.releaseId ?? (await this.folder.readCurrent());
   }
 
   get log(): Log {
@@ -202,9 +206,9 @@ export class Site {
   async prepareRelease(releaseId: string, contents: 'all' | 'files', signal: AbortSignal): Promise<PreparedRelease> {
     await this.context.removal.waitForRoom(this.record.site_id, signal);
     const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.context.inTurn(this.record.site_id, work);
-    const kept = contents === 'files' ? (this.current?.releaseId ?? firstReleaseId) : null;
+    const kept = contents === 'files' ? ((await this.readLiveId()) ?? firstReleaseId) : null;
     const release = await inTurn(async () => {
-      this.requireNotCurrent(releaseId);
+      await this.requireNotLive(releaseId);
       await this.releases.remove(this.record, releaseId);
       return this.releases.prepare(await this.completeRecord(), releaseId, kept);
     });
@@ -220,7 +224,7 @@ export class Site {
   }
 
   async removeRelease(releaseId: string): Promise<void> {
-    this.requireNotCurrent(releaseId);
+    await this.requireNotLive(releaseId);
     await this.releases.remove(this.record, releaseId);
   }
 
@@ -283,10 +287,7 @@ export class Site {
   }
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
-    if (this.current === null) {
-      const detail = 'the site has no release yet';
-      return { http_status: null, app_generation: null, sql_ok: false, sql_answered: true, detail };
-    }
+    if (this.current === null) return { ...noAnswer, detail: 'the site has no release yet, or has not opened' };
     const url = `http://${this.context.host}:${this.record.http_port}${requestPath}`;
     return probeSite({ url, headers: this.web.probeHeaders, database: this.current.database });
   }
@@ -392,8 +393,8 @@ export class Site {
     return this.databases.open(this.record, release);
   }
 
-  private requireNotCurrent(releaseId: string): void {
-    if (releaseId === this.current?.releaseId)
+  private async requireNotLive(releaseId: string): Promise<void> {
+    if (releaseId === (await this.readLiveId()))
       throw new SiteHostError('release_is_current', `${releaseId} is the live release`);
   }
 }

@@ -21,6 +21,7 @@ import {
   copyLogin,
   endMysqlSession,
   findPrograms,
+  giveAllRights,
   isMysqlReadOnly,
   keepMysqlReadOnly,
   letIn,
@@ -86,11 +87,18 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
 }
 
 /** The two servers of an upgrade, each with the administrator's login and its release. */
-async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promise<{ old: Side; target: Side }> {
+async function sidesOf({
+  oldUrl,
+  targetUrl,
+  fromMajor,
+  upgrade,
+  ...own
+}: Moving): Promise<{ old: Side; target: Side }> {
   const [from, to] = [await findPrograms(fromMajor), await findPrograms(upgrade.to_major)];
+  const owner = { user: own.username, schema: own.databaseName };
   return {
-    old: { admin: loginOf(oldUrl), release: from.release },
-    target: { admin: loginOf(targetUrl), release: to.release },
+    old: { admin: loginOf(oldUrl), release: from.release, owner },
+    target: { admin: loginOf(targetUrl), release: to.release, owner },
   };
 }
 
@@ -112,10 +120,11 @@ async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwit
 
 /**
  * Opens a cutover. For a restore as for an upgrade, the cutover copies the customer's login from the old instance to
- * the target.
+ * the target, and gives the customer every right on its database there. If the new instance is above its limit, the
+ * next check of the disk takes rights again.
  */
 async function openCutover(moving: Moving): Promise<Cutover> {
-  const { oldUrl, targetUrl, username } = moving;
+  const { oldUrl, targetUrl, databaseName, username } = moving;
   const upgrade = await openUpgrade(moving);
   const opened = await Promise.allSettled([openMysql(oldUrl), openMysql(targetUrl)]);
   const sessions = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
@@ -133,6 +142,7 @@ async function openCutover(moving: Moving): Promise<Cutover> {
       await upgrade?.replicated.bringLevel().catch(refuse);
       lap('replication');
       await copyLogin(oldUrl, target, username);
+      await giveAllRights(target, { databaseName, username });
       lap('login');
     },
     snapshot: upgrade?.moment ?? null,

@@ -81,8 +81,9 @@ export async function findPrograms(major: Major): Promise<Programs> {
 /** The customer's account, valid from every host: the server sees only the endpoint's address. */
 export const customerOf = (username: string): string => `${quoteText(username)}@'%'`;
 
-/** Quotes the database's name for a grant, in which `_` and `%` are wildcards. */
-const onlyDatabase = (databaseName: string): string => quoteName(databaseName.replaceAll(/[_%]/g, String.raw`\$&`));
+/** Escapes the database's name for a grant, in which `_` and `%` are wildcards. */
+const escapeWildcards = (databaseName: string): string => databaseName.replaceAll(/[_%]/g, String.raw`\$&`);
+const onlyDatabase = (databaseName: string): string => quoteName(escapeWildcards(databaseName));
 
 const versionSchema = z.object({ version: z.string() });
 const isMariadb = async (server: MysqlSession): Promise<boolean> => {
@@ -117,6 +118,12 @@ export async function makeMysqlDatabase(
   });
 }
 
+/**
+ * Gives the owner every right on its database. The rights that a dump or the old instance of an upgrade has may be
+ * those above the limit of the disk space.
+ */
+export const giveAllRights = (server: MysqlSession, owner: Owner): Promise<void> => server.run(grantAll(owner));
+
 const grantAll = ({ databaseName, username }: Owner): string =>
   `grant all privileges on ${onlyDatabase(databaseName)}.* to ${customerOf(username)}`;
 
@@ -124,11 +131,18 @@ const grantAll = ({ databaseName, username }: Owner): string =>
 const fillingRights =
   'insert, update, create, alter, index, references, create temporary tables, create view, create routine, trigger';
 const countSchema = z.object({ n: z.coerce.number() });
+const limitSchema = z.object({ rightsTaken: z.coerce.boolean(), eventsOff: z.coerce.boolean() });
 
-export async function isMysqlReadOnly(adminUrl: string, { username }: Owner): Promise<boolean> {
-  const sql = `select count(*) as n from mysql.db where user = ${quoteText(username)} and host = '%'
-    and insert_priv = 'N' and @@global.event_scheduler = 'OFF'`;
-  return withMysql(adminUrl, async (server) => (await server.read(countSchema, sql))[0]?.n === 1);
+/**
+ * Whether the limit of {@link keepMysqlReadOnly} is in force; null if only a part of it is. A dump above the limit has
+ * the rights that are left there, and the agent turns events on or off whenever it lets the customer in or keeps it out.
+ */
+export async function isMysqlReadOnly(adminUrl: string, { databaseName, username }: Owner): Promise<boolean | null> {
+  const sql = `select exists (select 1 from mysql.db where user = ${quoteText(username)} and host = '%'
+    and db = ${quoteText(escapeWildcards(databaseName))} and insert_priv = 'N') as rightsTaken,
+    @@global.event_scheduler = 'OFF' as eventsOff`;
+  const [limit] = await withMysql(adminUrl, (server) => server.read(limitSchema, sql));
+  return limit !== undefined && limit.rightsTaken === limit.eventsOff ? limit.rightsTaken : null;
 }
 
 /**

@@ -35,12 +35,15 @@ claim() {
 }
 pointer() { readlink "$site/current" 2>/dev/null | sed 's|^releases/||' || :; }
 free_bytes() { df -B1 --output=avail "$root" | tail -n 1 | tr -d ' '; }
-# Moves the folder away at once and removes it in the background, with whatever an interrupted removal has left.
+# Moves the folder away at once and removes it in the background, with whatever an interrupted removal has left. An
+# ordinary account cannot empty a folder that denies its owner, so such folders are opened first. Each is opened before
+# find enters it, and no link is followed.
+emptying='rm -rf -- "$0"/* || { find "$0" -type d ! -perm -700 -exec chmod u+rwx {} \; ; rm -rf -- "$0"/*; }'
 discard() {
   [ -e "$1" ] || return 0
   mkdir -p "$root/trash"
   mv -T "$1" "$root/trash/$mode-$id-$(date +%s%N)-$$"
-  (setsid nohup nice -n 19 sh -c 'rm -rf -- "$0"/*' "$root/trash" >/dev/null 2>&1 </dev/null 9>&- &)
+  (setsid nohup nice -n 19 sh -c "$emptying" "$root/trash" >/dev/null 2>&1 </dev/null 9>&- &)
 }
 finish_release() {
   printf '{"release_id":"%s","database":"%s"}\n' "$release" "$1" >"$site/releases/$release/release.json.new"
@@ -183,11 +186,15 @@ export type DatabaseEngine = 'postgres' | 'mysql';
 const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePostgres, mysql: remoteMysql };
 
 const scripts = {
+  /** A release is `begun` until its release.json, which is written last, is there. */
   describe: `
 [ -L "$site/current" ] || exit 0
 now=$(pointer)
 echo "current $now"
-for made in "$site"/releases/*/release.json; do [ -e "$made" ] && echo "release $(basename "$(dirname "$made")")"; done
+for made in "$site"/releases/*; do
+  if [ -e "$made/release.json" ]; then echo "release $(basename "$made")"
+  elif [ -d "$made" ]; then echo "begun $(basename "$made")"; fi
+done
 echo "free $(free_bytes)"
 cd "$site/releases/$now/files" && is_app && echo "app $(restart_seconds)" || :
 `,
@@ -240,7 +247,8 @@ dump_database "$(database_of "$release" "$1")"
 `,
   /**
    * $1 database, $2 bytes that must be free, $3 `all` or `files`. With `files` no database is made, because the new
-   * release shares the database of the current one.
+   * release shares the database of the current one. The folder is made first, because by it a later attempt finds the
+   * database of one that was killed.
    */
   beginStage: `
 claim
@@ -248,8 +256,8 @@ if [ "$(pointer)" = "$release" ]; then echo 'the current release cannot be stage
 free=$(free_bytes)
 if [ "$free" -lt "$2" ]; then echo 'No space left on device' >&2; exit 1; fi
 discard "$site/releases/$release"
-[ "$3" = files ] || make_database "$1"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
+[ "$3" = files ] || make_database "$1"
 `,
   /**
    * $1 `account` or `owner`; the rest of stdin is the tar. The script enters the release's folder while it holds the

@@ -256,8 +256,11 @@ const fencePattern = /^\d{1,18}$/;
  */
 const limits = { short: { total: 60, silence: 75 }, moving: { total: 7 * 3_600, silence: 1_800 } } as const;
 
+/** Whether a call can name a site or a release so. */
+export const isWord = (value: string): boolean => word.test(value);
+
 function requireWord(value: string, what: string): string {
-  if (!word.test(value)) throw new Error(`${what} cannot be a name on the host`);
+  if (!isWord(value)) throw new Error(`${what} cannot be a name on the host`);
   return value;
 }
 

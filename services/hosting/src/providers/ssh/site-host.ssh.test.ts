@@ -5,16 +5,29 @@
  * @processes
  */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
+import { until } from '@drydock/testing/wait';
 import { pageOf } from '../../../test/site-state';
 import { putAppOverSsh } from '../../../test/ssh-app';
 import { describeOnHost, openSshRig, type SshRig } from '../../../test/ssh-host';
 import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
 import { localBackupStorage } from '../backup-storage.local';
 import type { SiteRef } from '../site-host';
+import { databaseOf } from './run-on-site';
 import { sshSiteHost } from './site-host.ssh';
 import { HostKeyError, SshConnection } from './ssh-connection';
 
@@ -115,6 +128,48 @@ onHost('a host over ssh', () => {
       refusal: 'archive_refused',
     });
     expect(existsSync(path.join(folderOf(site), 'releases/next'))).toBe(false);
+  });
+
+  it('removes a release whose stage was refused, with its database, but not on the word of an earlier attempt', async () => {
+    const site = await givenSite();
+    await rig.fill(site, 1);
+    await rig.database.ask(
+      rig.loginOf(site),
+      `CREATE FUNCTION share(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+       CREATE INDEX shares ON version (share(1));
+       CREATE OR REPLACE FUNCTION share(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN n / 0; END'`,
+    );
+    const archive = await packCurrent(rig.driver, site, storage);
+    const earlier = nextOrder();
+    await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({
+      refusal: 'content_not_loaded',
+    });
+    expect(await rig.driver.describe(site)).toMatchObject({ releases: ['first'], begun: ['next'] });
+    await expect(rig.driver.retire(site, 'next', earlier)).rejects.toMatchObject({ refusal: 'stale_fence' });
+    const loginOfNext = { ...rig.loginOf(site), database: databaseOf(site, 'next') };
+    expect(await rig.database.ask(loginOfNext, 'SELECT 1')).toBe('1');
+    await rig.driver.retire(site, 'next', nextOrder());
+    expect(await rig.driver.describe(site)).toMatchObject({ releases: ['first'], begun: [] });
+    await expect(rig.database.ask(loginOfNext, 'SELECT 1')).rejects.toThrow('does not exist');
+  });
+
+  // Root removes everything, so this test can fail only if it runs as an ordinary account.
+  it('keeps nothing of a site that is destroyed, whatever its folders allow their owner', async () => {
+    const site = await givenSite();
+    const closed = path.join(await rig.filesDirOf(site), 'closed');
+    for (const [name, mode] of Object.entries({ 'read-only/inner': 0o555, 'shut/inner': 0o000, 'no-search': 0o600 })) {
+      mkdirSync(path.join(closed, name), { recursive: true });
+      writeFileSync(path.join(closed, name, 'file'), name);
+      chmodSync(path.join(closed, name), mode);
+      chmodSync(path.join(closed, path.dirname(name)), name.includes('/') ? mode : 0o555);
+    }
+    const outside = mkdtempSync(path.join(folder, 'outside-'));
+    chmodSync(outside, 0o500);
+    symlinkSync(outside, path.join(await rig.filesDirOf(site), 'link'));
+    await rig.driver.destroy(site, nextOrder());
+    const trash = path.join(rig.sitesDir, 'trash');
+    await until(() => readdirSync(trash).length === 0, { what: 'an empty trash' });
+    expect(statSync(outside).mode & 0o777).toBe(0o500);
   });
 
   it('restores the newest of a chain, and a backup of one site onto another as a drill does', async () => {

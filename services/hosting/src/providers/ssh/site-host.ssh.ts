@@ -15,7 +15,7 @@ import type {
   SiteHostReader,
   SiteRef,
 } from '../site-host';
-import { databaseOf, isAnswer, runOnSite, type SiteCall, urlOf } from './run-on-site';
+import { databaseOf, isAnswer, isWord, runOnSite, type SiteCall, urlOf } from './run-on-site';
 import { packOverSsh, stageOverSsh } from './ssh-archive';
 import { type SshHosts, type SshTools, toolsOf } from './ssh-connection';
 
@@ -44,6 +44,8 @@ async function describe(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): P
     url: urlOf(tools.config, site),
     currentRelease,
     releases: valuesOf('release'),
+    // A folder with another name was not made by a stage.
+    begun: valuesOf('begun').filter(isWord),
     freeBytes: Number(freeBytes),
     restartSeconds: restarted === undefined ? null : Number(restarted),
   };
