@@ -99,8 +99,8 @@ export class AppProcess {
   }
 
   /**
-   * Opens a connection and reads nothing from it, so that the content child can take it over. Rejects if the process has
-   * ended.
+   * Opens a connection and reads nothing from it, so that the content child can take it over. Rejects if the process
+   * has ended.
    */
   connect(): Promise<Socket> {
     return new Promise((resolve, reject) => {

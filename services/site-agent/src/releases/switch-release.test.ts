@@ -206,7 +206,7 @@ test('a switch that fails after it has moved the site still ends the old release
 
   await first.stop();
   const order = { releaseId: 'second', expectedRelease: 'initial' };
-  await expect(other.client.switchRelease(id, order, claim(3))).rejects.toThrow();
+  await expect(other.client.switchRelease(id, order, claim(3))).rejects.toMatchObject({ code: 'internal' });
   expect((await other.client.readSite(id)).current_release).toBe('second');
   await until(() => !isRunning(), { what: 'the end of the old application' });
 

@@ -26,8 +26,8 @@ const notForwarded = new Set([
 /** How long a visitor may do nothing, in milliseconds. */
 export interface VisitorLimits {
   /**
-   * The time after which a visitor who takes no bytes is dropped. A page, or a piece of a file or of an answer, stays in
-   * the agent's memory until the visitor has received it.
+   * The time after which a visitor who takes no bytes is dropped. A page, or a piece of a file or of an answer, stays
+   * in the agent's memory until the visitor has received it.
    */
   untakenMs: number;
   /**

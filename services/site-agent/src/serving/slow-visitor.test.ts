@@ -150,13 +150,15 @@ test('a visitor who does not take the last piece of an answer loses its place', 
   socket.pause();
   // Each answer is one piece. The kernel takes the first answers, so there are more requests until an answer is stuck.
   let looks = 0;
+  const isFree = async (): Promise<boolean> => (await statusOf('count')) === 200;
   const isStuck = async (): Promise<boolean> => {
-    const isFree = (await statusOf('count')) === 200;
-    if (isFree) socket.write('GET /piece HTTP/1.1\r\nHost: a\r\n\r\n');
-    looks = isFree ? 0 : looks + 1;
+    if (await isFree()) {
+      looks = 0;
+      socket.write('GET /piece HTTP/1.1\r\nHost: a\r\n\r\n');
+    } else looks += 1;
     return looks === 25;
   };
   await until(isStuck, { what: 'an answer that the kernel does not take' });
-  await until(async () => (await statusOf('count')) === 200, { what: 'a place' });
+  expect(await until(isFree, { what: 'a place' })).toBe(true);
   socket.destroy();
 });

@@ -176,7 +176,11 @@ async function sendChange(
   if (change.kind === 'delete') await assertDeletionAllowed(reader, change, signal);
   if (change.kind === 'rollback') await assertRollbackAllowed(reader, change, signal);
   if (change.kind === 'power_on' || change.kind === 'power_off' || change.kind === 'reboot') {
-    if (isPowered(await assertPowerAllowed(reader, change, signal), change.kind)) return done(machineId);
+    const isDone = isPowered(await assertPowerAllowed(reader, change, signal), change.kind);
+    // A machine that is off without having been powered off is revived. So this power_off gets a job although the
+    // machine is off.
+    const mayRevive = change.kind === 'power_off' && wasLeftOn(await readJobs(folders.of(machineId)));
+    if (isDone && !mayRevive) return done(machineId);
   }
   if (machine.isLocked || last?.state === 'running')
     throw new ComputeError('locked', `machine ${machineId} is being worked on`);
@@ -329,17 +333,22 @@ async function revive(folders: MachineFolders, machineId: string): Promise<boole
 const isDecisive = ({ kind, state }: JobRecord): boolean =>
   kind === 'power_off' ? state === 'succeeded' : ['start', 'power_on', 'reboot', 'rollback'].includes(kind);
 
-/**
- * Whether a machine without a process should run. Its last decisive job must have started it, or be a rollback or
- * reboot that ends with a start. A machine that was revived too often stays off.
- */
+/** Whether a machine without a process should run. A machine that was revived too often stays off. */
 function shouldRun(jobs: readonly JobRecord[]): boolean {
   const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;
   const lately = jobs.slice(-revivalsMax);
   const isGivenUp =
     lately.length === revivalsMax && lately.every((job) => job.reference === reviveReference && isRecent(job));
+  return !isGivenUp && wasLeftOn(jobs);
+}
+
+/**
+ * Whether the machine's last decisive job has left it on. That job must have started it, or be a rollback or reboot
+ * that ends with a start.
+ */
+function wasLeftOn(jobs: readonly JobRecord[]): boolean {
   const decisive = jobs.findLast(isDecisive);
-  if (isGivenUp || decisive === undefined || decisive.kind === 'power_off') return false;
+  if (decisive === undefined || decisive.kind === 'power_off') return false;
   return decisive.kind === 'start' || decisive.kind === 'power_on'
     ? decisive.state === 'succeeded'
     : decisive.startsAfter;

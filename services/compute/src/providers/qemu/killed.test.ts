@@ -176,6 +176,15 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await world.admin.readDisk(machineId, '')).toBe('after');
   });
 
+  it('stays off after its host was restarted, if it was powered off since, although it was off already', async () => {
+    const { machineId } = await changedMachine();
+    await world.restart();
+    await until(async () => (await world.driver.readMachine(machineId))?.vendorStatus === 'off', { timeoutMs: 60_000 });
+    await carryOut({ kind: 'power_off', reference: reference(), machineId, isForced: false, guestSeconds: 60 });
+    await world.driver.listMachines();
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off', isLocked: false });
+  });
+
   it('accepts one of two rollbacks at once, and refuses the other for now', async () => {
     const rollback = await changedMachine();
     const other = { ...rollback, reference: reference() };
