@@ -113,9 +113,8 @@ for (const [name, sqlOf] of Object.entries(ways))
     await attacker.must('DELETE', `/v1/databases/${database.id}`);
   });
 
-/** Takes five backups of a new database, which are a day's, while its sequences become views and back. */
-async function backUpWhileSwapping(label: string): Promise<void> {
-  const database = await attacker.makeDatabase(label, '16');
+inChaos('row 1: nor by sequences that become views while backups list and read them', async () => {
+  const database = await attacker.makeDatabase('swapped', '16');
   await database.query(climbSql(database.username));
   const count = 200;
   await database.query(Array.from({ length: count }, (_, n) => `create sequence s${n};`).join(''));
@@ -133,7 +132,7 @@ async function backUpWhileSwapping(label: string): Promise<void> {
   };
   const swapping = [swap(), swap()];
   try {
-    for (let attempt = 0; attempt < 5; attempt += 1) {
+    for (let attempt = 0; attempt < 20; attempt += 1) {
       const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
       // The swaps may make a backup fail. Only the attacker is harmed then, so the failure is ignored.
       if (backup.status < 400) await attacker.follow(backup.location, 20_000).catch(() => undefined);
@@ -142,10 +141,6 @@ async function backUpWhileSwapping(label: string): Promise<void> {
     isOver = true;
     await Promise.all(swapping);
   }
-}
-
-inChaos('row 1: nor by sequences that become views while backups list and read them', async () => {
-  for (const label of ['swapped', 'swapped 2', 'swapped 3', 'swapped 4']) await backUpWhileSwapping(label);
   expect(fs.readdirSync(rungs)).toEqual([]);
 });
 

@@ -14,6 +14,12 @@ import { acceptedWork } from '../platform/workflows';
 import { databaseId, managedDatabaseSchema } from './databases';
 
 /**
+ * The most on-demand backups that may be taken of a managed database in any 24 hours. Failed backups do not count.
+ * Databases have no scheduled backups, so a customer's own schedule of one an hour has to fit.
+ */
+export const onDemandLimit = 30;
+
+/**
  * A backup of kind `upgrade` is taken before or after an upgrade. A `pre_restore` holds the content that a restore has
  * replaced.
  */
@@ -82,7 +88,7 @@ export const takeDatabaseBackup = endpoint({
   service: 'databases',
   method: 'POST',
   path,
-  summary: 'Take a backup now; reads and writes go on. A database has five in any 24 hours',
+  summary: 'Take a backup now; reads and writes go on. A database has 30 in any 24 hours',
   permissions: ['databases.manage'],
   params: { databaseId },
   body: z.strictObject({}),

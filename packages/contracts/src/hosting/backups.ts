@@ -19,10 +19,7 @@ export type BackupKind = z.infer<typeof backupKindSchema>;
 export const backupStatusSchema = z.enum(['queued', 'running', 'completed', 'failed', 'expired']);
 export type BackupStatus = z.infer<typeof backupStatusSchema>;
 
-/**
- * The most on-demand backups that may be taken of a site, or of a managed database, in any 24 hours. Failed backups do
- * not count.
- */
+/** The most on-demand backups that may be taken of a site in any 24 hours. Failed backups do not count. */
 export const onDemandLimit = 5;
 /** The days for which a backup cannot be deleted (interface.md 8.3). */
 export const immutableDays = 30;

@@ -1,10 +1,10 @@
 import {
   type getDatabaseBackup,
   listDatabaseBackups as listDatabaseBackupsEndpoint,
+  onDemandLimit,
   type takeDatabaseBackup as takeDatabaseBackupEndpoint,
   type DatabaseBackup as View,
 } from '@drydock/contracts/databases/database-backups';
-import { onDemandLimit } from '@drydock/contracts/hosting/backups';
 import { problem } from '@drydock/contracts/platform/problem';
 import { type ExecuteHandlers, listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { Refusal } from '@drydock/workflow/definition';
@@ -68,9 +68,9 @@ const viewBackup = ({
 const dayMs = 24 * 3_600_000;
 
 /**
- * The reason why no backup of the database may be taken on demand now: it has as many of the last 24 hours as a site
- * may have. Failed backups do not count. Backups of databases do not expire, and all of them are in one folder. The
- * caller must hold the database's lock.
+ * The reason why no backup of the database may be taken on demand now: it has as many of the last 24 hours as it may
+ * have. Failed backups do not count. Backups of databases do not expire, and all of them are in one folder. The caller
+ * must hold the database's lock.
  */
 async function refuseByAllowance(tx: Tx, databaseId: string, now: Date): Promise<Refusal | null> {
   const since = new Date(now.getTime() - dayMs);
