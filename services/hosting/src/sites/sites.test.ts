@@ -190,8 +190,12 @@ describe('PATCH /v1/sites/{siteId}', () => {
     const heard: string[] = [];
     listener.on('notification', ({ payload }) => heard.push(payload ?? ''));
     await listener.query('LISTEN workflow_changed');
-    await change(id, { name: 'Bakery' });
-    await until(() => heard.length > 0).finally(() => listener.end());
+    try {
+      await change(id, { name: 'Bakery' });
+      await until(() => heard.length > 0);
+    } finally {
+      await listener.end();
+    }
     expect(await auditedOf(api, `/v1/sites/${id}`)).toEqual(['site.update']);
   });
 
