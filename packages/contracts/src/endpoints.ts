@@ -17,7 +17,7 @@ import * as events from './keys/events';
 import * as orgs from './keys/orgs';
 import * as webhooks from './keys/webhooks';
 import type { EndpointDefinition } from './platform/endpoint';
-import * as quotas from './platform/quotas';
+import { databaseQuota, serverQuota, siteQuota } from './platform/quotas';
 
 /** Whether an exported value is an endpoint. The files also export schemas and groups of endpoints. */
 const isEndpoint = (value: unknown): value is EndpointDefinition =>
@@ -55,5 +55,7 @@ export const endpoints: readonly EndpointDefinition[] = [
   databaseBackups,
   databaseUpgrades,
   databases.databaseWorkflows,
-  quotas,
+  siteQuota,
+  databaseQuota,
+  serverQuota,
 ].flatMap((group) => Object.values(group).filter(isEndpoint));

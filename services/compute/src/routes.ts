@@ -1,6 +1,6 @@
 import * as computeServers from '@drydock/contracts/compute/compute-servers';
 import * as computeSnapshots from '@drydock/contracts/compute/compute-snapshots';
-import * as quotas from '@drydock/contracts/platform/quotas';
+import { serverQuota } from '@drydock/contracts/platform/quotas';
 import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import type { HandlerContext } from './context/context';
@@ -27,8 +27,8 @@ const { serverWorkflows } = computeServers;
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeServers.listComputeServers, listServers(context)),
   route(computeServers.orderComputeServer, orderServer(context)),
-  route(quotas.getServerQuota, getQuota(context)),
-  route(quotas.setServerQuota, setQuota(context, '/v1/compute/servers/quota')),
+  route(serverQuota.get, getQuota(context)),
+  route(serverQuota.set, setQuota(context, serverQuota.get.path)),
   route(computeServers.getComputeServer, getServer(context)),
   route(computeServers.updateComputeServer, updateServer(context)),
   route(computeServers.deleteComputeServer, deleteServer(context)),

@@ -1,7 +1,7 @@
 import * as databaseBackups from '@drydock/contracts/databases/database-backups';
 import * as databaseUpgrades from '@drydock/contracts/databases/database-upgrades';
 import * as databases from '@drydock/contracts/databases/databases';
-import * as quotas from '@drydock/contracts/platform/quotas';
+import { databaseQuota } from '@drydock/contracts/platform/quotas';
 import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import { getBackup, listBackups, takeBackup } from './backups/manage-backups';
@@ -22,8 +22,8 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databases.getDatabaseCatalogue, getCatalogue(context)),
   route(databases.listDatabases, listDatabases(context)),
   route(databases.createDatabase, createDatabase(context)),
-  route(quotas.getDatabaseQuota, getQuota(context)),
-  route(quotas.setDatabaseQuota, setQuota(context, '/v1/databases/quota')),
+  route(databaseQuota.get, getQuota(context)),
+  route(databaseQuota.set, setQuota(context, databaseQuota.get.path)),
   route(databases.getDatabase, getDatabase(context)),
   route(databases.getDatabaseStorage, getDatabaseStorage(context)),
   route(databases.updateDatabase, updateDatabase(context)),

@@ -5,7 +5,7 @@ import * as siteApp from '@drydock/contracts/hosting/site-app';
 import * as siteDomain from '@drydock/contracts/hosting/site-domain';
 import * as sites from '@drydock/contracts/hosting/sites';
 import * as vendorSnapshots from '@drydock/contracts/hosting/vendor-snapshots';
-import * as quotas from '@drydock/contracts/platform/quotas';
+import { siteQuota } from '@drydock/contracts/platform/quotas';
 import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import { getApp, preflightRestart, restartApp } from './app/restart-app';
@@ -38,8 +38,8 @@ const { deletedSiteWorkflows } = deletedSites;
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(sites.listSites, listSites(context)),
   route(sites.createSite, createSite(context)),
-  route(quotas.getSiteQuota, getQuota(context)),
-  route(quotas.setSiteQuota, setQuota(context, '/v1/sites/quota')),
+  route(siteQuota.get, getQuota(context)),
+  route(siteQuota.set, setQuota(context, siteQuota.get.path)),
   route(sites.getSite, getSite(context)),
   route(sites.updateSite, updateSite(context)),
   route(sites.getSiteStorage, getSiteStorage(context)),

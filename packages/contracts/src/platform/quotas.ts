@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { endpoint } from './endpoint';
+import { endpoint, type ServiceName } from './endpoint';
+import type { Permission } from './permissions';
 import { idSchema, uuidSchema } from './values';
 
 /**
@@ -21,83 +22,57 @@ const body = z.strictObject({
 const response = { status: 200, schema: quotaSchema } as const;
 const orgId = { schema: idSchema.describe('The organisation.'), notFound: 'org_not_found', isAnybodys: true } as const;
 
-export const getSiteQuota = endpoint({
-  id: 'getSiteQuota',
-  service: 'hosting',
-  method: 'GET',
-  path: '/v1/sites/quota',
-  summary: 'How many sites the organisation may have, and how many it has',
-  permissions: ['sites.view'],
-  response,
-  problems: [],
-  tags: ['Sites'],
-});
+/**
+ * The endpoints with which a customer reads how many resources of a kind it may have, and staff change it. `noun` is
+ * part of the endpoints' ids, such as `getSiteQuota` for `Site`. `path` is that of the list of these resources.
+ */
+const quotaEndpoints = <const Noun extends string>({
+  noun,
+  service,
+  path,
+  view,
+}: {
+  noun: Noun;
+  service: ServiceName;
+  path: string;
+  /** The permission that a caller needs to read the resources. */
+  view: Permission;
+}) => {
+  const things = `${noun.toLowerCase()}s`;
+  const common = { service, response, problems: [], tags: [`${noun}s`] } as const;
+  return {
+    get: endpoint({
+      ...common,
+      id: `get${noun}Quota`,
+      method: 'GET',
+      path: `${path}/quota`,
+      summary: `How many ${things} the organisation may have, and how many it has`,
+      permissions: [view],
+    }),
+    set: endpoint({
+      ...common,
+      id: `set${noun}Quota`,
+      method: 'PUT',
+      path: `${path}/quota/{orgId}`,
+      summary: `Staff: how many ${things} an organisation may have`,
+      permissions: ['platform.staff'],
+      params: { orgId },
+      body,
+      example: { limit: 50 },
+    }),
+  };
+};
 
-export const setSiteQuota = endpoint({
-  id: 'setSiteQuota',
-  service: 'hosting',
-  method: 'PUT',
-  path: '/v1/sites/quota/{orgId}',
-  summary: 'Staff: how many sites an organisation may have',
-  permissions: ['platform.staff'],
-  params: { orgId },
-  body,
-  example: { limit: 50 },
-  response,
-  problems: [],
-  tags: ['Sites'],
-});
-
-export const getDatabaseQuota = endpoint({
-  id: 'getDatabaseQuota',
+export const siteQuota = quotaEndpoints({ noun: 'Site', service: 'hosting', path: '/v1/sites', view: 'sites.view' });
+export const databaseQuota = quotaEndpoints({
+  noun: 'Database',
   service: 'databases',
-  method: 'GET',
-  path: '/v1/databases/quota',
-  summary: 'How many databases the organisation may have, and how many it has',
-  permissions: ['databases.view'],
-  response,
-  problems: [],
-  tags: ['Databases'],
+  path: '/v1/databases',
+  view: 'databases.view',
 });
-
-export const setDatabaseQuota = endpoint({
-  id: 'setDatabaseQuota',
-  service: 'databases',
-  method: 'PUT',
-  path: '/v1/databases/quota/{orgId}',
-  summary: 'Staff: how many databases an organisation may have',
-  permissions: ['platform.staff'],
-  params: { orgId },
-  body,
-  example: { limit: 50 },
-  response,
-  problems: [],
-  tags: ['Databases'],
-});
-
-export const getServerQuota = endpoint({
-  id: 'getServerQuota',
+export const serverQuota = quotaEndpoints({
+  noun: 'Server',
   service: 'compute',
-  method: 'GET',
-  path: '/v1/compute/servers/quota',
-  summary: 'How many servers the organisation may have, and how many it has',
-  permissions: ['sites.view'],
-  response,
-  problems: [],
-  tags: ['Servers'],
-});
-
-export const setServerQuota = endpoint({
-  id: 'setServerQuota',
-  service: 'compute',
-  method: 'PUT',
-  path: '/v1/compute/servers/quota/{orgId}',
-  summary: 'Staff: how many servers an organisation may have',
-  permissions: ['platform.staff'],
-  params: { orgId },
-  body,
-  example: { limit: 50 },
-  response,
-  problems: [],
-  tags: ['Servers'],
+  path: '/v1/compute/servers',
+  view: 'sites.view',
 });
