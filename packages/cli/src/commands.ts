@@ -122,6 +122,7 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   setDatabaseQuota: { command: 'databases quota set' },
   listDatabaseBackups: { command: 'databases backups list', columns: backup },
   takeDatabaseBackup: { command: 'databases backups take', columns: backup },
+  deleteDatabaseBackup: { command: 'databases backups delete', asks: 'argument' },
   getDatabaseBackup: { command: 'databases backups get' },
 
   listWorkflows: {

@@ -31,11 +31,12 @@ interface Run {
 const isFailure = /^throw /;
 /**
  * The crash cases to run, by kind of workflow. A kind that is not listed has the usual cases. In a `throw` case the
- * workflow fails or waits for staff. The first four kinds have no undo, so the effect of a failed run stays. Their
+ * workflow fails or waits for staff. The first five kinds have no undo, so the effect of a failed run stays. Their
  * `throw` cases are left out. An upgrade takes long, so only the chaos run has all of its cases.
  */
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
   delete_database: crashScope({ never: isFailure }),
+  delete_database_backup: crashScope({ never: isFailure }),
   verify_database_restore: crashScope({ never: isFailure }),
   retire_old_instance: crashScope({ never: isFailure }),
   end_abandoned_upgrade: crashScope({ never: isFailure }),
@@ -148,6 +149,28 @@ describe('every step survives its crash', () => {
         judge: async ({ databaseId, url }) => {
           if ((await rowsOf(url)) !== 3) throw new Error('rows were lost');
           return (await recordOf(databaseId)).restore_verified_at === null ? 'old' : 'new';
+        },
+      }),
+    crashLimitMs,
+  );
+
+  it(
+    'delete_database_backup',
+    () =>
+      crash('delete_database_backup', {
+        start: async () => {
+          const { id, url } = await backedUp();
+          const [backup] = await world.api.rows<{ id: string }>(
+            'SELECT id FROM database_backups WHERE database_id = $1',
+            [id],
+          );
+          return accept(id, url, 'DELETE', `/backups/${backup?.id}`);
+        },
+        judge: async ({ databaseId, url }) => {
+          const left = readdirSync(path.join(world.backupsDir, 'live', databaseId));
+          const found = `${await rowsOf(url)} ${left.length}`;
+          if (found === '3 0') return 'new';
+          throw new Error(found);
         },
       }),
     crashLimitMs,

@@ -4,7 +4,7 @@ import * as databases from '@drydock/contracts/databases/databases';
 import { databaseQuota } from '@drydock/contracts/platform/quotas';
 import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
-import { getBackup, listBackups, takeBackup } from './backups/manage-backups';
+import { deleteBackup, getBackup, listBackups, takeBackup } from './backups/manage-backups';
 import { getCatalogue } from './catalogue/catalogue';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
@@ -32,6 +32,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databaseBackups.listDatabaseBackups, listBackups(context)),
   route(databaseBackups.getDatabaseBackup, getBackup(context)),
   route(databaseBackups.takeDatabaseBackup, takeBackup(context)),
+  route(databaseBackups.deleteDatabaseBackup, deleteBackup(context)),
   route(databaseBackups.restoreDatabaseBackup, restoreDatabase(context)),
   route(databaseBackups.preflightDatabaseBackupRestore, preflightRestore(context)),
   route(databaseUpgrades.upgradeDatabase, upgradeDatabase(context)),

@@ -5,7 +5,7 @@ import type { WorkContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { createDatabaseWorkflow } from './lifecycle/create-database.workflow';
 import { createFromBackupWorkflow } from './lifecycle/create-from-backup.workflow';
-import { deleteDatabaseWorkflow } from './lifecycle/delete-database.workflow';
+import { deleteBackupWorkflow, deleteDatabaseWorkflow } from './lifecycle/delete-database.workflow';
 import { restoreDatabaseWorkflow } from './restores/restore-database.workflow';
 import { tryBackupWorkflow } from './restores/try-backup.workflow';
 import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.workflow';
@@ -16,6 +16,7 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createDatabaseWorkflow,
   deleteDatabaseWorkflow,
   takeBackupWorkflow,
+  deleteBackupWorkflow,
   verifyRestoreWorkflow,
   upgradeDatabaseWorkflow,
   endAbandonedUpgradeWorkflow,

@@ -346,6 +346,7 @@ export class Examples {
     const backupId = String((await this.firstIn('listDatabaseBackups', { databaseId }))['id']);
     for (const id of ['getDatabaseBackup', 'preflightDatabaseBackupRestore', 'restoreDatabaseBackup'])
       await this.send(id, { databaseId, backupId });
+    await this.send('deleteDatabaseBackup', { databaseId, backupId });
     for (const id of ['preflightDatabaseUpgrade', 'upgradeDatabase']) await this.send(id, { databaseId });
     await this.workflows('Database', { databaseId });
     for (const id of ['preflightDatabaseDeletion', 'deleteDatabase']) await this.send(id, { databaseId: made });

@@ -18,6 +18,8 @@ import { databaseId, managedDatabaseSchema } from './databases';
  * Databases have no scheduled backups, so a customer's own schedule of one an hour has to fit.
  */
 export const onDemandLimit = 30;
+/** The most on-demand backups that a managed database may have at a time. Failed backups do not count. */
+export const onDemandKeptMax = 200;
 
 /**
  * A backup of kind `upgrade` is taken before or after an upgrade. A `pre_restore` holds the content that a restore has
@@ -88,13 +90,35 @@ export const takeDatabaseBackup = endpoint({
   service: 'databases',
   method: 'POST',
   path,
-  summary: 'Take a backup now; reads and writes go on. A database has 30 in any 24 hours',
+  summary: 'Take a backup now; reads and writes go on. A database has 30 in any 24 hours, and 200 at a time',
   permissions: ['databases.manage'],
   params: { databaseId },
   body: z.strictObject({}),
   example: {},
   response: { status: 202, schema: acceptedDatabaseBackupSchema },
-  problems: ['operation_in_progress', 'needs_attention', 'database_not_available', 'on_demand_limit_reached'],
+  problems: [
+    'operation_in_progress',
+    'needs_attention',
+    'database_not_available',
+    'on_demand_limit_reached',
+    'quota_exceeded',
+  ],
+  tags,
+});
+
+export const deleteDatabaseBackup = endpoint({
+  id: 'deleteDatabaseBackup',
+  service: 'databases',
+  method: 'DELETE',
+  path: `${path}/{backupId}`,
+  summary: 'Delete a backup for good; the database stays as it is',
+  about:
+    'The answer has the backup as it was. From then on it is not listed and cannot be restored; ' +
+    'the workflow removes its archive from the storage.',
+  permissions: ['databases.view', 'databases.manage'],
+  params: { databaseId, backupId: { schema: idSchema.describe('The backup.'), notFound: 'database_backup_not_found' } },
+  response: { status: 202, schema: acceptedDatabaseBackupSchema },
+  problems: ['operation_in_progress', 'needs_attention'],
   tags,
 });
 

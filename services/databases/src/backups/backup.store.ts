@@ -1,5 +1,7 @@
 import type { DatabaseBackupFilter, DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
-import { createdBetween, oneOf } from '@drydock/service/database';
+import { firstIdOf } from '@drydock/contracts/platform/values';
+import { createdBetween, oneOf, type Sql } from '@drydock/service/database';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { Reader, Tx } from '../context/database.store';
 import { nextBackupSequence } from '../databases/database.store';
 import type { Owner } from '../databases/database.types';
@@ -54,15 +56,71 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
   return row === null ? null : toBackup(row);
 }
 
-/** The times of the on-demand backups since then that did not fail, newest first. At most `take` are given. */
-export async function listOnDemandTimes(tx: Reader, databaseId: string, since: Date, take: number): Promise<Date[]> {
-  const rows = await tx.databaseBackup.findMany({
-    where: { databaseId, kind: 'on_demand', status: { not: 'failed' }, createdAt: { gt: since } },
+/**
+ * The times at which backups of the database were ordered since then, newest first, without those that failed. At most
+ * `take` are given. The workflows are read, because the record of a backup may be deleted.
+ */
+export async function listOrderTimes(tx: Reader, databaseId: string, since: Date, take: number): Promise<Date[]> {
+  const rows = await tx.workflow.findMany({
+    where: {
+      subjectType: 'database',
+      subjectId: databaseId,
+      kind: 'take_database_backup',
+      status: { not: 'failed' },
+      // The id of a workflow contains its time, so this condition limits the query to the last workflows.
+      id: { gte: firstIdOf(since) },
+      createdAt: { gt: since },
+    },
     orderBy: { createdAt: 'desc' },
     select: { createdAt: true },
     take,
   });
   return rows.map(({ createdAt }) => createdAt);
+}
+
+/** Counts the on-demand backups of the database that did not fail. */
+export const countOnDemand = (tx: Reader, databaseId: string): Promise<number> =>
+  tx.databaseBackup.count({ where: { databaseId, kind: 'on_demand', status: { not: 'failed' } } });
+
+/**
+ * Locks the backup until the transaction ends. Waits for the orders that make a database of this backup and are being
+ * accepted, so that their workflows are visible afterwards.
+ */
+export async function lockBackup(tx: Tx, backupId: string): Promise<void> {
+  await tx.$queryRaw`SELECT 1 FROM database_backups WHERE id = ${backupId}::uuid FOR UPDATE`;
+}
+
+/** Prevents the deletion of a backup of the owner until the transaction ends. */
+export async function keepBackup(tx: Tx, { orgId, mode }: Owner, backupId: string): Promise<void> {
+  await tx.$queryRaw`
+    SELECT 1 FROM database_backups backup JOIN managed_databases database ON database.id = backup.database_id
+    WHERE backup.id = ${backupId}::uuid AND database.org_id = ${orgId}::uuid AND database.mode = ${mode}::mode
+    FOR KEY SHARE OF backup`;
+}
+
+/** The unfinished workflow that makes a database of the backup; null if there is none. */
+export async function findCreation(
+  sql: Sql,
+  { orgId, mode }: Owner,
+  backupId: string,
+): Promise<UnfinishedWorkflow | null> {
+  const [creation] = await sql.query<UnfinishedWorkflow>(
+    `SELECT id, kind, status FROM workflow
+      WHERE status IN ('queued', 'running', 'needs_attention') AND kind = 'create_database_from_backup'
+        AND org_id = $1::uuid AND mode = $2 AND input->>'backupId' = $3
+      LIMIT 1`,
+    [orgId, mode, backupId],
+  );
+  return creation ?? null;
+}
+
+/** Deletes the record of the backup, and sets the time of the database's last backup to that of the newest left. */
+export async function deleteRecord(tx: Tx, databaseId: string, backupId: string): Promise<void> {
+  await tx.databaseBackup.deleteMany({ where: { id: backupId, databaseId } });
+  await tx.$executeRaw`
+    UPDATE managed_databases SET last_backup_at = (SELECT max(completed_at) FROM database_backups
+      WHERE database_id = ${databaseId}::uuid AND status = 'completed')
+    WHERE id = ${databaseId}::uuid`;
 }
 
 /** Counts the completed backups of the database. Only these can be restored. */

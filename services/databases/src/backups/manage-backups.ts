@@ -1,13 +1,15 @@
 import {
+  type deleteDatabaseBackup as deleteDatabaseBackupEndpoint,
   type getDatabaseBackup,
   listDatabaseBackups as listDatabaseBackupsEndpoint,
+  onDemandKeptMax,
   onDemandLimit,
   type takeDatabaseBackup as takeDatabaseBackupEndpoint,
   type DatabaseBackup as View,
 } from '@drydock/contracts/databases/database-backups';
 import { problem } from '@drydock/contracts/platform/problem';
 import { type ExecuteHandlers, listFilter, type ReadHandlers } from '@drydock/service/http';
-import type { Refusal } from '@drydock/workflow/definition';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow/definition';
 import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
@@ -15,7 +17,17 @@ import type { Tx } from '../context/database.store';
 import { refuseUnavailable } from '../databases/database.rules';
 import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
 import { holdDatabase, readDatabase } from '../databases/database-record';
-import { findBackup, insertBackup, listOnDemandTimes, listBackups as listRows } from './backup.store';
+import { deleteBackupWorkflow } from '../lifecycle/delete-database.workflow';
+import {
+  countOnDemand,
+  deleteRecord,
+  findBackup,
+  findCreation,
+  insertBackup,
+  listOrderTimes,
+  listBackups as listRows,
+  lockBackup,
+} from './backup.store';
 import type { DatabaseBackup } from './backup.types';
 import { takeBackupWorkflow } from './take-backup.workflow';
 
@@ -68,13 +80,15 @@ const viewBackup = ({
 const dayMs = 24 * 3_600_000;
 
 /**
- * The reason why no backup of the database may be taken on demand now: it has as many of the last 24 hours as it may
- * have. Failed backups do not count. Backups of databases do not expire, and all of them are in one folder. The caller
- * must hold the database's lock.
+ * The reason why no backup of the database may be taken on demand now: it has as many as it may have at a time, or of
+ * the last 24 hours. Failed backups do not count. Backups of databases do not expire, and those of all customers are on
+ * one disk. The caller must hold the database's lock.
  */
 async function refuseByAllowance(tx: Tx, databaseId: string, now: Date): Promise<Refusal | null> {
+  const used = await countOnDemand(tx, databaseId);
+  if (used >= onDemandKeptMax) return { code: 'quota_exceeded', extra: { limit: onDemandKeptMax, used } };
   const since = new Date(now.getTime() - dayMs);
-  const counted = await listOnDemandTimes(tx, databaseId, since, onDemandLimit);
+  const counted = await listOrderTimes(tx, databaseId, since, onDemandLimit);
   // The next backup is allowed when this one is a day old.
   const opens = counted[onDemandLimit - 1];
   if (opens === undefined) return null;
@@ -116,3 +130,31 @@ export const takeBackup = (context: HandlerContext) =>
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
   }) satisfies ExecuteHandlers<typeof takeDatabaseBackupEndpoint, Tx, undefined>;
+
+/**
+ * Deletes the record of a backup at once, so that no request can choose the backup any more, and removes its archive by
+ * a workflow. The workflow locks the database, so no workflow of the database reads the archive meanwhile. An order
+ * that makes another database of the backup does not lock this one, and is looked for.
+ */
+export const deleteBackup = (context: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const { backupId } = request.params;
+      const managed = await holdDatabase(tx, request);
+      const backup = await findBackup(tx, managed.id, backupId);
+      if (backup === null) throw problem('database_backup_not_found');
+      const sql = context.database.sql(tx);
+      await assertFree(sql, databaseResourceKey(managed.id));
+      await lockBackup(tx, backup.id);
+      assertAllowed(refusalByWorkflow(await findCreation(sql, managed, backup.id)));
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onDatabase(managed.id),
+        definition: deleteBackupWorkflow,
+        input: { backupId: backup.id },
+        action: 'database_backup.delete',
+      });
+      await deleteRecord(tx, managed.id, backup.id);
+      const body = { ...viewBackup(backup), workflow_id: workflowId };
+      return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
+    },
+  }) satisfies ExecuteHandlers<typeof deleteDatabaseBackupEndpoint, Tx, undefined>;

@@ -1,6 +1,7 @@
 import type { CreatedDatabase, DatabaseCatalogue, ManagedDatabase } from '@drydock/contracts/databases/databases';
 import { askEndpoint, endpointsOf, notAllowed, rowsOf } from '@drydock/service/testing/ask-endpoint';
 import { auditedOf } from '@drydock/service/testing/audit-log';
+import { givenWorkflow } from '@drydock/service/testing/conformance-workflow';
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
@@ -10,11 +11,13 @@ import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenDatabase, startApi } from '../../test/databases-api';
 import { catalogueOf } from '../catalogue/catalogue';
 import { refuseOrder } from '../lifecycle/create-database';
+import { databaseSubject } from './database.types';
 
 const owner = callerOf();
 let api: ServiceApi;
 beforeAll(async () => {
   api = await startApi(owner);
+  await api.rows("INSERT INTO org_quotas (org_id, mode, max_count) VALUES ($1, 'live', 1000)", [owner.orgId]);
 });
 afterAll(() => api.close());
 
@@ -26,6 +29,11 @@ const wanted = (change: object = {}) => ({
   ...change,
 });
 const create = (body: object, options: object = {}) => api.call('POST', '/v1/databases', { body, ...options });
+const remove = (id: string, backupId: string, caller = owner) =>
+  api.call('DELETE', `/v1/databases/${id}/backups/${backupId}`, { caller });
+/** Ends the work on a database as a worker would. */
+const endWork = (id: string) =>
+  api.rows("UPDATE workflow SET status = 'succeeded', finished_at = now() WHERE subject_id = $1", [id]);
 
 describe('POST /v1/databases', () => {
   it('accepts a database and shows its password, which is stored nowhere', async () => {
@@ -249,38 +257,118 @@ describe('a restore', () => {
 
 describe('a backup on demand', () => {
   const take = (id: string) => api.call('POST', `/v1/databases/${id}/backups`, { body: {} });
-  const givenOfAge = async (databaseId: string, hoursAgo: number, status?: string): Promise<string> => {
-    const backupId = await givenBackup(api, databaseId, status);
-    await api.rows("UPDATE database_backups SET created_at = now() - $2 * interval '1 hour' WHERE id = $1", [
-      backupId,
-      hoursAgo,
-    ]);
-    return backupId;
+  const orderedBefore = async (databaseId: string, hoursAgo: number, status = 'succeeded'): Promise<void> => {
+    const subject = databaseSubject(databaseId);
+    const order = { kind: 'take_database_backup', subject, input: {}, status: 'succeeded' as const };
+    await api.rows(
+      `UPDATE workflow SET created_at = now() - $2 * interval '1 hour', status = $3,
+        finished_at = CASE WHEN $3 <> 'running' THEN now() END,
+        error = CASE WHEN $3 = 'failed' THEN '{"code": "step_failed"}'::json END
+        WHERE id = $1`,
+      [await givenWorkflow(api, owner, order), hoursAgo, status],
+    );
   };
 
-  it('is refused if there were thirty of the database within 24 hours, without failed ones and safety copies', async () => {
+  it('is refused if thirty of the database were ordered within 24 hours, without failed ones', async () => {
     const [id, other] = [await givenDatabase(api, owner), await givenDatabase(api, owner)];
-    for (let count = 1; count <= 28; count += 1) await givenOfAge(id, 3);
-    for (const hoursAgo of [25, 23]) await givenOfAge(id, hoursAgo);
-    await givenOfAge(id, 1, 'running');
-    await givenOfAge(id, 1, 'failed');
-    const copy = await givenOfAge(id, 1);
-    await api.rows("UPDATE database_backups SET kind = 'pre_restore' WHERE id = $1", [copy]);
+    for (let count = 1; count <= 28; count += 1) await orderedBefore(id, 3);
+    for (const hoursAgo of [25, 23]) await orderedBefore(id, hoursAgo);
+    await orderedBefore(id, 1, 'running');
+    await orderedBefore(id, 1, 'failed');
     const refused = await take(id);
     expect([refused.status, refused.json]).toMatchObject([429, { code: 'on_demand_limit_reached' }]);
     const retryAfter = Number(refused.headers['retry-after']);
     expect(retryAfter > 3_500 && retryAfter <= 3_600).toBe(true);
     expect((await take(other)).status).toBe(202);
-    await api.rows("UPDATE database_backups SET created_at = created_at - interval '2 hours' WHERE database_id = $1", [
-      id,
-    ]);
+    await api.rows("UPDATE workflow SET created_at = created_at - interval '2 hours' WHERE subject_id = $1", [id]);
+    expect((await take(id)).status).toBe(202);
+  });
+
+  it('is refused while the database has two hundred, and taken again once one is deleted', async () => {
+    const id = await givenDatabase(api, owner);
+    const [backupId] = [await givenBackup(api, id), await givenBackup(api, id, 'failed')];
+    await api.rows(
+      `INSERT INTO database_backups (id, database_id, kind, status, engine_version, sequence, created_at)
+        SELECT gen_random_uuid(), $1, (CASE WHEN n < 200 THEN 'on_demand' ELSE 'pre_restore' END)::backup_kind,
+          'running', '16', n + 1000, now() - interval '2 days'
+        FROM generate_series(1, 210) n`,
+      [id],
+    );
+    expect((await take(id)).json).toMatchObject({ status: 422, code: 'quota_exceeded', limit: 200, used: 200 });
+    await remove(id, backupId);
+    await endWork(id);
     expect((await take(id)).status).toBe(202);
   });
 
   it('is refused by the state of the database before the number of its backups is asked', async () => {
     const id = await givenDatabase(api, owner, { status: 'failed' });
-    for (let count = 1; count <= 30; count += 1) await givenOfAge(id, 1);
+    for (let count = 1; count <= 30; count += 1) await orderedBefore(id, 1);
     expect((await take(id)).json).toMatchObject({ status: 422, code: 'database_not_available' });
+  });
+});
+
+describe('the deletion of a backup', () => {
+  it('hides the backup at once, and the database tells its newest that is left', async () => {
+    const id = await givenDatabase(api, owner);
+    const [older, newer] = [await givenBackup(api, id), await givenBackup(api, id)];
+    await api.rows("UPDATE database_backups SET completed_at = '2026-01-02T03:04:05Z' WHERE id = $1", [older]);
+    const answer = await remove(id, newer);
+    expect([answer.status, answer.json]).toMatchObject([202, { id: newer, status: 'completed' }]);
+    const workflow = (await api.call('GET', String(answer.headers['location']))).json;
+    expect(workflow).toMatchObject({ kind: 'delete_database_backup', status: 'queued' });
+    expect(await auditedOf(api, `/v1/databases/${id}`)).toEqual(['database_backup.delete']);
+    const { data } = (await api.call('GET', `/v1/databases/${id}/backups`)).json as { data: object[] };
+    expect(data).toMatchObject([{ id: older }]);
+    expect((await api.call('GET', `/v1/databases/${id}`)).json).toMatchObject({
+      last_backup_at: '2026-01-02T03:04:05.000Z',
+    });
+    await endWork(id);
+    expect(refusalOf(await remove(id, newer))).toBe('404 database_backup_not_found');
+    await remove(id, older);
+    expect((await api.call('GET', `/v1/databases/${id}`)).json).toMatchObject({ last_backup_at: null });
+  });
+
+  it('is refused while the database is worked on, and leaves the backup', async () => {
+    const id = await givenDatabase(api, owner);
+    const backupId = await givenBackup(api, id);
+    const taken = await api.call('POST', `/v1/databases/${id}/backups`, { body: {} });
+    expect((await remove(id, backupId)).json).toMatchObject({
+      code: 'operation_in_progress',
+      workflow_id: workflowIdOf(taken),
+    });
+    expect((await api.call('GET', `/v1/databases/${id}/backups/${backupId}`)).status).toBe(200);
+  });
+
+  it('is refused while another database is being made of the backup', async () => {
+    const caller = callerOf();
+    const id = await givenDatabase(api, caller);
+    const backupId = await givenBackup(api, id);
+    const created = await create(wanted({ from: { backup_id: backupId } }), { caller });
+    const workflow_id = workflowIdOf(created);
+    expect((await remove(id, backupId, caller)).json).toMatchObject({ code: 'operation_in_progress', workflow_id });
+    await endWork((created.json as CreatedDatabase).id);
+    expect((await remove(id, backupId, caller)).status).toBe(202);
+  });
+
+  it('waits for an order of a database that names the backup and is not committed yet', async () => {
+    const id = await givenDatabase(api, owner);
+    const backupId = await givenBackup(api, id);
+    const client = new pg.Client({ connectionString: api.postgres.url });
+    await client.connect();
+    await client.query('BEGIN');
+    await client.query('SELECT 1 FROM database_backups WHERE id = $1 FOR KEY SHARE', [backupId]);
+    const removed = remove(id, backupId);
+    const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await until(async () => (await api.rows(waiting)).length > 0);
+    const other = await givenDatabase(api, owner);
+    await client.query(
+      `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id)
+        VALUES (gen_random_uuid(), 'create_database_from_backup', $1, 'database', $2, $3, 'live', $4, 'test')`,
+      [`database:${other}`, other, owner.orgId, { backupId }],
+    );
+    await client.query('COMMIT');
+    await client.end();
+    expect((await removed).json).toMatchObject({ code: 'operation_in_progress' });
   });
 });
 

@@ -11,7 +11,7 @@ import type { Refusal } from '@drydock/workflow/definition';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
-import { findBackupOf } from '../backups/backup.store';
+import { findBackupOf, keepBackup } from '../backups/backup.store';
 import { catalogueOf, findSize, findVersion, majorsFor, sizeCodes } from '../catalogue/catalogue';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
@@ -37,6 +37,8 @@ export const createDatabase = (context: HandlerContext) =>
       const { body, caller, now } = request;
       assertAllowed(refuseOrder(body, majors));
       const from = body.from?.backup_id;
+      // The lock comes first, because a backup that is being deleted has to look deleted afterwards.
+      if (from !== undefined) await keepBackup(tx, ownerOf(caller), from);
       const origin = from === undefined ? null : await findBackupOf(tx, ownerOf(caller), from);
       const source = origin === null ? null : await findDatabase(tx, ownerOf(caller), origin.databaseId);
       if (from !== undefined)
