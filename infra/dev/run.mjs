@@ -39,7 +39,6 @@ const commands = {
   },
   // A build of everything generates the client and `drydock` from docs/openapi.json. So the program that writes that
   // file is built without them.
-  errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'buildGateway'] },
   openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'buildGateway'] },
 };
 

@@ -1,11 +1,12 @@
 import type { WorkflowDefinition } from '@drydock/workflow/definition';
+import { deleteBackupWorkflow } from './backups/delete-backup.workflow';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';
 import { verifyRestoreWorkflow } from './backups/verify-restore.workflow';
 import type { WorkContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { createDatabaseWorkflow } from './lifecycle/create-database.workflow';
 import { createFromBackupWorkflow } from './lifecycle/create-from-backup.workflow';
-import { deleteBackupWorkflow, deleteDatabaseWorkflow } from './lifecycle/delete-database.workflow';
+import { deleteDatabaseWorkflow } from './lifecycle/delete-database.workflow';
 import { restoreDatabaseWorkflow } from './restores/restore-database.workflow';
 import { tryBackupWorkflow } from './restores/try-backup.workflow';
 import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.workflow';

@@ -336,7 +336,7 @@ export type ProblemField = z.infer<typeof problemFieldSchema>;
 
 const introduction = `# Errors
 
-Written by \`npm run errors\` from \`packages/contracts/src/platform/problems.ts\`; a test keeps it current.
+Written by \`npm run openapi\` from \`packages/contracts/src/platform/problems.ts\`; a test keeps it current.
 
 Every refusal is \`application/problem+json\` (RFC 9457) with \`code\`, \`title\`, \`status\`, \`detail\`, \
 \`request_id\` and, where fields were wrong, \`errors\`.

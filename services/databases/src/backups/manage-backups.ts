@@ -17,7 +17,6 @@ import type { Tx } from '../context/database.store';
 import { refuseUnavailable } from '../databases/database.rules';
 import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
 import { holdDatabase, readDatabase } from '../databases/database-record';
-import { deleteBackupWorkflow } from '../lifecycle/delete-database.workflow';
 import {
   countOnDemand,
   deleteRecord,
@@ -29,6 +28,7 @@ import {
   lockBackup,
 } from './backup.store';
 import type { DatabaseBackup } from './backup.types';
+import { deleteBackupWorkflow } from './delete-backup.workflow';
 import { takeBackupWorkflow } from './take-backup.workflow';
 
 export const listBackups = (context: HandlerContext) =>

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { verifyScheduleOf } from '../backups/verify-restore.workflow';
 import { defineWorkflow, refOf } from '../context/context';
 import { changeStatus } from '../databases/database.store';
-import { backupPrefix, databaseBackupsPrefix } from '../providers/backup-storage';
+import { databaseBackupsPrefix } from '../providers/backup-storage';
 import { retireScheduleOf } from '../upgrades/retire-old-instance.workflow';
 
 /** None of the steps can be undone. */
@@ -24,19 +24,4 @@ export const deleteDatabaseWorkflow = defineWorkflow({ kind: 'delete_database', 
     run: (step, context) => context.backupStorage.removeAll(databaseBackupsPrefix(refOf(step))),
   })
   .onEnd({ succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'deleted') })
-  .build();
-
-/**
- * Removes the archive of a backup, whose record the request has deleted. The step cannot be undone. The removal of what
- * is removed already is no error, so the step may be repeated.
- */
-export const deleteBackupWorkflow = defineWorkflow({
-  kind: 'delete_database_backup',
-  input: z.strictObject({ backupId: z.uuid() }),
-})
-  .pointOfNoReturn()
-  .step('discard', {
-    timeoutSeconds: 600,
-    run: (step, context) => context.backupStorage.removeAll(backupPrefix(refOf(step), step.input.backupId)),
-  })
   .build();
