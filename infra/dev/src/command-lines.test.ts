@@ -27,7 +27,6 @@ test.each([
   'packages/cli/generate.mjs',
   'packages/cli/bundle.mjs',
   'packages/client/generate.mjs',
-  'services/gateway/dist/write-errors.js',
   'services/gateway/dist/write-openapi.js',
   'infra/dev/dist/start.js',
   'infra/dev/dist/dev-service.js',
