@@ -287,6 +287,7 @@ export const purgeEvents = (database: KeysDatabase, max: number): Promise<number
     if (old.length === 0) return 0;
     const ids = old.map(({ id }) => id);
     const heads = await sql.query<{ webhook_id: string; resources: string[] }>(oldHeadsSql, [ids]);
+    await sql.query(noteRemovedSql, [ids]);
     await sql.query('DELETE FROM events WHERE id = ANY ($1::uuid[])', [ids]);
     for (const { webhook_id, resources } of heads) await sql.query(releaseSql, [webhook_id, resources]);
     return old.length;
@@ -295,6 +296,14 @@ export const purgeEvents = (database: KeysDatabase, max: number): Promise<number
 const oldSql = `
   SELECT id::text FROM events WHERE at < statement_timestamp() - interval '${eventDays} days' ORDER BY at LIMIT $1::int
   FOR UPDATE SKIP LOCKED`;
+
+// A reader who has reached the last removed event goes on after it: see `findPlace`.
+const noteRemovedSql = `
+  INSERT INTO removed_events (org_id, mode, last_id, seq)
+  SELECT DISTINCT ON (org_id, mode) org_id, mode, id, seq FROM events
+  WHERE id = ANY ($1::uuid[]) AND seq IS NOT NULL ORDER BY org_id, mode, seq DESC
+  ON CONFLICT (org_id, mode) DO UPDATE SET last_id = excluded.last_id, seq = excluded.seq
+  WHERE excluded.seq > removed_events.seq`;
 
 const oldHeadsSql = `
   SELECT webhooks.id::text AS webhook_id, resources FROM webhooks JOIN (
