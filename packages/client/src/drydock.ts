@@ -1,6 +1,6 @@
 import type { components, operations } from './generated/openapi';
 import { routes } from './generated/routes';
-import { type CallOptions, type DrydockOptions, pause, type Request, send } from './send';
+import { type CallOptions, type DrydockOptions, pause, type Request, send, sendUntilAnswered } from './send';
 
 export type { components } from './generated/openapi';
 export {
@@ -104,13 +104,13 @@ export type Drydock = {
   /** Waits for a workflow that runs already. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
   /**
-   * Yields the states of a workflow, as they change, until its end. Resumes a broken stream where it broke. Yields
-   * nothing if the workflow has already ended.
+   * Yields the states of a workflow, as they change, until its end. Resumes a broken stream where it broke, however
+   * long Drydock does not answer. Yields nothing if the workflow has already ended.
    */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
   /**
    * Yields the events of the organisation, as they happen, until the signal is aborted. A broken stream is resumed
-   * where it broke, so that no event is lost.
+   * where it broke, however long Drydock does not answer, so that no event is lost.
    */
   readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
@@ -258,9 +258,9 @@ async function wait(
 
 async function* watch(options: DrydockOptions, path: string, signal?: AbortSignal): AsyncGenerator<Workflow, void> {
   let last: string | undefined;
-  for (;;) {
+  for (let open = send; ; open = sendUntilAnswered) {
     const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
-    const response = await send(options, { method: 'GET', path: `${path}/events`, headers, signal });
+    const response = await open(options, { method: 'GET', path: `${path}/events`, headers, signal });
     // 204 says that no further event comes.
     if (response.status === 204 || response.body === null) return;
     const before = last;
@@ -280,10 +280,11 @@ async function* events(
 ): AsyncGenerator<Event, never> {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ type, resource })) if (value !== undefined) search.set(name, value);
-  for (let last = after; ; ) {
+  let last = after;
+  for (let open = send; ; open = sendUntilAnswered) {
     const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
     const path = search.size === 0 ? '/v1/events/stream' : `/v1/events/stream?${search.toString()}`;
-    const response = await send(options, { method: 'GET', path, headers, signal });
+    const response = await open(options, { method: 'GET', path, headers, signal });
     const before = last;
     if (response.body !== null)
       for await (const { id, name, data } of eventsOf(response.body)) {

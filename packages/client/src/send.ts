@@ -95,6 +95,29 @@ export async function send(options: DrydockOptions, request: Request): Promise<R
   }
 }
 
+/** The pauses in milliseconds between the attempts of `sendUntilAnswered`. They grow, and each has its jitter. */
+const awayMs = { first: 2_000, max: 30_000 };
+
+/**
+ * Sends a request that is safe to repeat, as `send` does, until Drydock answers it. A stream that was open outlasts an
+ * update or an outage of the gateway by this. Throws a ProblemError that no waiting changes, or the reason of the
+ * signal.
+ */
+export async function sendUntilAnswered(options: DrydockOptions, request: Request): Promise<Response> {
+  for (let pauseMs = awayMs.first; ; pauseMs = Math.min(2 * pauseMs, awayMs.max)) {
+    try {
+      return await send(options, request);
+    } catch (error) {
+      request.signal?.throwIfAborted();
+      const isAway = error instanceof ConnectionError;
+      const isBusy = error instanceof ProblemError && [408, 429, 502, 503, 504].includes(error.status);
+      if (!isAway && !isBusy) throw error;
+      const retryAfterMs = isBusy ? 1_000 * (error.retryAfterSeconds ?? 0) : 0;
+      await pause(Math.max(pauseMs * (1 + Math.random() / 4), retryAfterMs), request.signal);
+    }
+  }
+}
+
 interface Failure {
   error: ProblemError | ConnectionError;
   retryAfterSeconds: number | null;
