@@ -51,7 +51,8 @@ export interface Claimed {
   tries: number;
   url: string;
   generation: number;
-  hasPrevious: boolean;
+  /** The oldest generation of the secret that signs. */
+  oldestGeneration: number;
   event: {
     id: string;
     type: string;
@@ -115,7 +116,8 @@ const claimSql = `
   )
   SELECT claimed.id::text, webhook_id::text AS "webhookId", claimed.org_id::text AS "orgId", attempts,
     attempts - attempts_before AS tries,
-    url, generation, coalesce(previous_until > clock_timestamp(), false) AS "hasPrevious",
+    url, generation, CASE WHEN previous_until > clock_timestamp() THEN coalesce(oldest_generation, generation - 1)
+      ELSE generation END AS "oldestGeneration",
     json_build_object('id', event.id, 'type', event.type, 'at', ${timestampSql('event.at')}, 'org_id', event.org_id,
       'resource', event.resource,
       'actor_key_id', event.actor_key_id, 'workflow', event.workflow) AS event
