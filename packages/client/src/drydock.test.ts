@@ -275,6 +275,34 @@ describe('long work', () => {
     await expect(drydock.wait(workflowPath)).rejects.toMatchObject({ name: 'WorkflowError', workflow: { status } });
   });
 
+  it('hands out its answer before it is waited for, because no later answer has its password', async () => {
+    const database = { id: 'database-1', password: 'only here' };
+    const plan = { engine: 'postgres', engine_version: '16', size: 'small', high_availability: false } as const;
+    const order = { body: { label: 'Orders', ...plan } };
+    const told: unknown[] = [];
+    const onAccepted = async (answer: { id: string; password: string }, path: string): Promise<void> => {
+      await Promise.resolve();
+      told.push(answer, path, seen.length);
+    };
+    answers = [json(202, database, { location: workflowPath }), json(200, workflowOf('succeeded', 100))];
+    await drydock.finish.createDatabase(order, { onAccepted });
+    expect(told).toEqual([database, workflowPath, 1]);
+  });
+
+  it('that was accepted is named by each error that comes later, so that nobody asks for it again', async () => {
+    drydock = createDrydock({ baseUrl, apiKey: 'dd_test_key', retries: 0 });
+    const failed = { ...workflowOf('failed', 40), error: problemOf(422, 'backup_tampered') };
+    for (const later of [hangUp, json(403, problemOf(403, 'permission_denied')), json(200, failed)]) {
+      answers = [accepted, later];
+      await expect(drydock.finish.restoreSiteBackup(restore)).rejects.toMatchObject({ workflowPath });
+    }
+    answers = [accepted, json(200, workflowOf('running', 1))];
+    await expect(drydock.finish.restoreSiteBackup(restore, { timeoutMs: 0 })).rejects.toMatchObject({ workflowPath });
+    answers = [hangUp, json(422, problemOf(422, 'invalid_request'))];
+    for (const _refused of [1, 2])
+      await expect(drydock.finish.restoreSiteBackup(restore)).rejects.toMatchObject({ workflowPath: null });
+  });
+
   it('that takes longer than the caller waits goes on', async () => {
     answers = [accepted, json(200, workflowOf('running', 1)), json(200, workflowOf('running', 2))];
     await expect(drydock.finish.restoreSiteBackup(restore, { timeoutMs: 100 })).rejects.toThrow(WaitTimeoutError);
@@ -374,6 +402,9 @@ describe('the types', () => {
       ? true
       : false
     : never;
+  type Finishes<Id extends keyof Drydock['finish'], Given> =
+    Given extends Parameters<Drydock['finish'][Id]> ? true : false;
+  type NewDatabase = Parameters<Drydock['createDatabase']>[0]['body'];
   type Has<Key extends PropertyKey, Of> = Key extends keyof Of ? true : false;
 
   // TypeScript reports an error if one of these types changes.
@@ -389,12 +420,18 @@ describe('the types', () => {
     aRestoreIsLongWork: true satisfies Has<'restoreSiteBackup', Drydock['finish']>,
     aRestartIsNot: false satisfies Has<'restartSiteApp', Drydock['finish']>,
     aStreamIsWatched: false satisfies Has<'watchSiteWorkflow', Drydock>,
+    aPasswordIsNotThrownAway: false satisfies Finishes<'createDatabase', [{ body: NewDatabase }]>,
+    aPasswordIsHandedOut: true satisfies Finishes<
+      'createDatabase',
+      [{ body: NewDatabase }, { onAccepted: () => void }]
+    >,
+    aRestoreMayBeWatched: true satisfies Finishes<'restoreSiteBackup', [typeof restore, { onAccepted: () => void }]>,
     aSurfaceIsTyped: 1 satisfies Awaited<ReturnType<Drydock['restoreSiteBackup']>>['on_demand_limit'],
     aDeletionGivesNothing: undefined satisfies Awaited<ReturnType<Drydock['revokeApiKey']>>,
   };
 
   it('are checked by the compiler; a call without what its path needs is refused at run time too', async () => {
-    expect(Object.keys(facts)).toHaveLength(12);
+    expect(Object.keys(facts)).toHaveLength(15);
     await expect(drydock.getSite({ path: { siteId: '' } })).rejects.toThrow('getSite needs path.siteId');
     expect(seen).toEqual([]);
   });

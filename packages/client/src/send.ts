@@ -51,6 +51,8 @@ export class ProblemError extends Error {
   readonly errors: NonNullable<Problem['errors']>;
   /** The seconds after which the call may be sent again, by `Retry-After`. Null if the answer does not say it. */
   readonly retryAfterSeconds: number | null;
+  /** The path of the workflow that was waited for. Null if the call itself was refused. */
+  workflowPath: string | null = null;
   /** The whole problem document. Some codes have extra members, such as `workflow_id`. */
   readonly problem: Problem;
 
@@ -70,6 +72,8 @@ export class ProblemError extends Error {
  */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
+  /** The path of the workflow that was waited for, and that goes on. Null if the call itself was not answered. */
+  workflowPath: string | null = null;
 }
 
 /** The longest `Retry-After` that is waited for. A spent allowance may say a day, and a caller would seem to hang. */
