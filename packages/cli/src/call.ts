@@ -190,11 +190,16 @@ async function follow(session: Session, answer: unknown, plan: CommandPlan, opti
   await print(options.output, { answer, workflow: seen ?? null }, () => recordOf(shown));
   if (failure === undefined) return tellEnd(seen);
   const code = exitCodeOf(failure);
-  const isDetached = !isWaiting && (code === exitCodes.stillRunning || code === exitCodes.unavailable);
-  if (!isDetached) process.stderr.write(messageOf(failure));
+  const isEnd = code === exitCodes.failed || code === exitCodes.interrupted;
+  const isExpected = !isWaiting && (code === exitCodes.stillRunning || code === exitCodes.unavailable);
+  if (!isExpected) process.stderr.write(messageOf(failure));
   if (code !== exitCodes.failed) tell(`It goes on. To follow it: ${watchOf(path)}`);
-  if (!isDetached) throw new ShownError(code);
+  // The call itself was accepted. The exit code of a refusal would say that nothing was done.
+  if (isWaiting || isEnd) throw new ShownError(isRefusal(code) ? exitCodes.endUnknown : code);
 }
+
+const isRefusal = (code: number): boolean =>
+  [exitCodes.notAllowed, exitCodes.notFound, exitCodes.refused, exitCodes.unavailable].some((each) => each === code);
 
 function tellEnd(workflow: Workflow | undefined): void {
   if (workflow === undefined) return;

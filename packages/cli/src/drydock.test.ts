@@ -299,6 +299,31 @@ describe('the exit code', () => {
     expect(stderr).toContain('drydock workflows watch site site-1 workflow-1');
   });
 
+  it.each([
+    [403, 'permission_denied'],
+    [404, 'workflow_not_found'],
+    [429, 'rate_limited'],
+    [500, 'internal_error'],
+  ])(
+    'of accepted work whose state is answered %i %s is 0 where nothing waits for it, and 9 where it is waited for',
+    async (status, problemCode) => {
+      const refused = { status, body: problem(status, problemCode), headers: { 'retry-after': '600' } };
+      for (const [words, expected] of [
+        [[...restore, '--yes'], 0],
+        [[...restore, '--yes', '--detach'], 0],
+        [confirmed, 9],
+        [[...restore, '--yes', '--timeout', '10m'], 9],
+      ] as const) {
+        bench.answers = { [restoreCall]: [accepted], [`GET ${workflowPath}`]: [refused] };
+        const { code, stdout, stderr } = await bench.run([...words, '-o', 'json']);
+        expect([code, JSON.parse(stdout)]).toMatchObject([expected, { answer: { in_progress: true }, workflow: null }]);
+        expect(stderr).toContain('It goes on. To follow it: drydock workflows watch site site-1 workflow-1\n');
+        expect(stderr.includes(problemCode)).toBe(expected === 9 || status < 500);
+      }
+    },
+    60_000,
+  );
+
   it.each(['failed', 'needs_attention'])(
     'is 7 for long work that is %s, with its code and what to do',
     async (status) => {

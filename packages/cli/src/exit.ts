@@ -14,6 +14,8 @@ export const exitCodes = {
   stillRunning: 6,
   failed: 7,
   unavailable: 8,
+  /** The work was accepted and goes on, but its state could not be read, so that `--wait` does not know its end. */
+  endUnknown: 9,
   interrupted: 130,
 } as const;
 

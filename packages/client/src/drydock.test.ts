@@ -77,6 +77,12 @@ afterAll(() => {
 });
 const keys = (): unknown[] => seen.map(({ headers }) => headers['idempotency-key']);
 
+/** Sends server-sent events, and ends. */
+const stream =
+  (text: string): Answer =>
+  (_request, response) =>
+    void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text);
+
 describe('a call', () => {
   it('is sent again with the same Idempotency-Key when its connection breaks or the server is not available', async () => {
     answers = [
@@ -269,6 +275,34 @@ describe('long work', () => {
     await expect(drydock.wait(workflowPath)).rejects.toMatchObject({ name: 'WorkflowError', workflow: { status } });
   });
 
+  it('hands out its answer before it is waited for, because no later answer has its password', async () => {
+    const database = { id: 'database-1', password: 'only here' };
+    const plan = { engine: 'postgres', engine_version: '16', size: 'small', high_availability: false } as const;
+    const order = { body: { label: 'Orders', ...plan } };
+    const told: unknown[] = [];
+    const onAccepted = async (answer: { id: string; password: string }, path: string): Promise<void> => {
+      await Promise.resolve();
+      told.push(answer, path, seen.length);
+    };
+    answers = [json(202, database, { location: workflowPath }), json(200, workflowOf('succeeded', 100))];
+    await drydock.finish.createDatabase(order, { onAccepted });
+    expect(told).toEqual([database, workflowPath, 1]);
+  });
+
+  it('that was accepted is named by each error that comes later, so that nobody asks for it again', async () => {
+    drydock = createDrydock({ baseUrl, apiKey: 'dd_test_key', retries: 0 });
+    const failed = { ...workflowOf('failed', 40), error: problemOf(422, 'backup_tampered') };
+    for (const later of [hangUp, json(403, problemOf(403, 'permission_denied')), json(200, failed)]) {
+      answers = [accepted, later];
+      await expect(drydock.finish.restoreSiteBackup(restore)).rejects.toMatchObject({ workflowPath });
+    }
+    answers = [accepted, json(200, workflowOf('running', 1))];
+    await expect(drydock.finish.restoreSiteBackup(restore, { timeoutMs: 0 })).rejects.toMatchObject({ workflowPath });
+    answers = [hangUp, json(422, problemOf(422, 'invalid_request'))];
+    for (const _refused of [1, 2])
+      await expect(drydock.finish.restoreSiteBackup(restore)).rejects.toMatchObject({ workflowPath: null });
+  });
+
   it('that takes longer than the caller waits goes on', async () => {
     answers = [accepted, json(200, workflowOf('running', 1)), json(200, workflowOf('running', 2))];
     await expect(drydock.finish.restoreSiteBackup(restore, { timeoutMs: 100 })).rejects.toThrow(WaitTimeoutError);
@@ -277,15 +311,15 @@ describe('long work', () => {
   it('is watched to its end; a stream that breaks is taken up behind its last event', async () => {
     const event = (id: string, progress: number): string =>
       `id: ${id}\nevent: workflow\ndata: ${JSON.stringify(workflowOf('running', progress))}\n\n`;
-    const stream =
+    const broken =
       (text: string, end: (response: ServerResponse) => void): Answer =>
       (_request, response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         response.write(`: hello\n\n${text}`, () => setTimeout(() => end(response), 20));
       };
     answers = [
-      stream(event('1', 10) + event('2', 20).slice(0, 30), (response) => response.destroy()),
-      stream(event('2', 20), (response) => response.end()),
+      broken(event('1', 10) + event('2', 20).slice(0, 30), (response) => response.destroy()),
+      broken(event('2', 20), (response) => response.end()),
       (_request, response) => void response.writeHead(204).end(),
     ];
     const progress: number[] = [];
@@ -295,12 +329,82 @@ describe('long work', () => {
   });
 });
 
+describe('a stream that has been open', () => {
+  const event = (id: string): Answer => stream(`id: ${id}\nevent: card.create\ndata: ${JSON.stringify({ id })}\n\n`);
+  const state = stream(`id: 1\nevent: workflow\ndata: ${JSON.stringify(workflowOf('running', 10))}\n\n`);
+  const ended: Answer = (_request, response) => void response.writeHead(204).end();
+  const badGateway: Answer = (_request, response) =>
+    void response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>');
+  const notNow = json(503, problemOf(503, 'overloaded'), { 'retry-after': '0' });
+  // Each outage is longer than a call is repeated, so that the stream itself has to try again.
+  beforeEach(() => {
+    drydock = createDrydock({ baseUrl, apiKey: 'dd_test_key', retries: 0 });
+  });
+  const firstOf = async (count: number, options: { signal?: AbortSignal } = {}): Promise<string[]> => {
+    const ids: string[] = [];
+    for await (const { id } of drydock.events(options)) if (ids.push(id) === count) break;
+    return ids;
+  };
+
+  it.each([
+    ['hangs up', hangUp],
+    ['is behind a proxy that answers for it', badGateway],
+    ['has no time', notNow],
+    ['has had too many calls', json(429, problemOf(429, 'rate_limited'), { 'retry-after': '0' })],
+  ])(
+    'is taken up where it was when Drydock %s for longer than a call is repeated',
+    async (_what, answer) => {
+      answers = [event('a'), answer, event('b')];
+      expect(await firstOf(2)).toEqual(['a', 'b']);
+      expect(seen.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'a', 'a']);
+    },
+    30_000,
+  );
+
+  it('is taken up also where it is of a workflow', async () => {
+    answers = [state, hangUp, ended];
+    const progress: number[] = [];
+    for await (const workflow of drydock.watch(workflowPath)) progress.push(workflow.progress);
+    expect([progress, answers]).toEqual([[10], []]);
+  }, 30_000);
+
+  it('waits longer from one attempt to the next, and as long as Drydock says', async () => {
+    answers = [event('a'), json(503, problemOf(503, 'overloaded'), { 'retry-after': '3' }), hangUp, event('b')];
+    const begun = performance.now();
+    expect(await firstOf(2)).toEqual(['a', 'b']);
+    // The pauses are 3 s instead of 2 s, and then 4 s.
+    expect(performance.now() - begun).toBeGreaterThan(6_900);
+  }, 60_000);
+
+  it('ends when its signal is aborted during such a pause', async () => {
+    const controller = new AbortController();
+    const refused: Answer = (request, response) => {
+      json(503, problemOf(503, 'overloaded'), { 'retry-after': '3600' })(request, response);
+      setTimeout(() => controller.abort(new Error('enough')), 50);
+    };
+    answers = [event('a'), refused];
+    await expect(firstOf(2, { signal: controller.signal })).rejects.toThrow('enough');
+  });
+
+  it('ends with a refusal that no waiting changes, and one that was never open fails as a call does', async () => {
+    answers = [event('a'), json(401, problemOf(401, 'unauthenticated'))];
+    await expect(firstOf(2)).rejects.toMatchObject({ code: 'unauthenticated' });
+    answers = [hangUp];
+    await expect(firstOf(1)).rejects.toBeInstanceOf(ConnectionError);
+    answers = [notNow];
+    await expect(drydock.watch(workflowPath).next()).rejects.toMatchObject({ code: 'overloaded' });
+  });
+});
+
 describe('the types', () => {
   type Takes<Id extends keyof Drydock, Given> = Drydock[Id] extends (...given: infer Arguments) => unknown
     ? Given extends Arguments
       ? true
       : false
     : never;
+  type Finishes<Id extends keyof Drydock['finish'], Given> =
+    Given extends Parameters<Drydock['finish'][Id]> ? true : false;
+  type NewDatabase = Parameters<Drydock['createDatabase']>[0]['body'];
   type Has<Key extends PropertyKey, Of> = Key extends keyof Of ? true : false;
 
   // TypeScript reports an error if one of these types changes.
@@ -316,12 +420,18 @@ describe('the types', () => {
     aRestoreIsLongWork: true satisfies Has<'restoreSiteBackup', Drydock['finish']>,
     aRestartIsNot: false satisfies Has<'restartSiteApp', Drydock['finish']>,
     aStreamIsWatched: false satisfies Has<'watchSiteWorkflow', Drydock>,
+    aPasswordIsNotThrownAway: false satisfies Finishes<'createDatabase', [{ body: NewDatabase }]>,
+    aPasswordIsHandedOut: true satisfies Finishes<
+      'createDatabase',
+      [{ body: NewDatabase }, { onAccepted: () => void }]
+    >,
+    aRestoreMayBeWatched: true satisfies Finishes<'restoreSiteBackup', [typeof restore, { onAccepted: () => void }]>,
     aSurfaceIsTyped: 1 satisfies Awaited<ReturnType<Drydock['restoreSiteBackup']>>['on_demand_limit'],
     aDeletionGivesNothing: undefined satisfies Awaited<ReturnType<Drydock['revokeApiKey']>>,
   };
 
   it('are checked by the compiler; a call without what its path needs is refused at run time too', async () => {
-    expect(Object.keys(facts)).toHaveLength(12);
+    expect(Object.keys(facts)).toHaveLength(15);
     await expect(drydock.getSite({ path: { siteId: '' } })).rejects.toThrow('getSite needs path.siteId');
     expect(seen).toEqual([]);
   });

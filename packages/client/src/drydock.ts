@@ -1,6 +1,15 @@
 import type { components, operations } from './generated/openapi';
 import { routes } from './generated/routes';
-import { type CallOptions, type DrydockOptions, pause, type Request, send } from './send';
+import {
+  type CallOptions,
+  ConnectionError,
+  type DrydockOptions,
+  ProblemError,
+  pause,
+  type Request,
+  send,
+  sendUntilAnswered,
+} from './send';
 
 export type { components } from './generated/openapi';
 export {
@@ -56,14 +65,17 @@ export type Workflow = components['schemas']['Workflow'];
 export class WorkflowError extends Error {
   override readonly name = 'WorkflowError';
   readonly workflow: Workflow;
+  /** The path of the workflow, for `wait`. Null if the error does not come from the client. */
+  readonly workflowPath: string | null;
 
-  constructor(workflow: Workflow) {
+  constructor(workflow: Workflow, workflowPath: string | null = null) {
     super(
       workflow.error === null
         ? `${workflow.kind} ended as ${workflow.status}`
         : `${workflow.error.title}. ${workflow.error.detail}`,
     );
     this.workflow = workflow;
+    this.workflowPath = workflowPath;
   }
 }
 
@@ -71,10 +83,13 @@ export class WorkflowError extends Error {
 export class WaitTimeoutError extends Error {
   override readonly name = 'WaitTimeoutError';
   readonly workflow: Workflow;
+  /** The path of the workflow, for `wait`. */
+  readonly workflowPath: string;
 
-  constructor(workflow: Workflow) {
+  constructor(workflow: Workflow, workflowPath: string) {
     super(`${workflow.kind} is ${workflow.status} at ${workflow.progress} %; it goes on`);
     this.workflow = workflow;
+    this.workflowPath = workflowPath;
   }
 }
 
@@ -84,6 +99,23 @@ export interface WaitOptions extends CallOptions {
   /** Milliseconds after which waiting ends with a WaitTimeoutError. The workflow continues. Default: no limit. */
   timeoutMs?: number;
 }
+
+export interface FinishOptions<Answer> extends WaitOptions {
+  /**
+   * Called with the answer of the call and the path of its workflow, before the wait. The answer may have what no later
+   * one has, such as a password. Waiting begins when the returned promise, if any, is resolved.
+   */
+  onAccepted?: (answer: Answer, workflowPath: string) => unknown;
+}
+
+/** An operation whose answer has a password must be given `onAccepted`: the result of `finish` has no password. */
+type FinishArguments<Id extends LongId> =
+  ResultOf<Id> extends { password: string }
+    ? [
+        input: InputOf<Id>,
+        options: FinishOptions<ResultOf<Id>> & Required<Pick<FinishOptions<ResultOf<Id>>, 'onAccepted'>>,
+      ]
+    : Arguments<Id, FinishOptions<ResultOf<Id>>>;
 
 /**
  * The operations of docs/openapi.json, by operationId. An operation throws a ProblemError, a ConnectionError, or the
@@ -98,19 +130,20 @@ export type Drydock = {
   };
   /**
    * Starts a workflow and waits until it has succeeded. Throws WorkflowError when it did not succeed, and
-   * WaitTimeoutError when it took too long.
+   * WaitTimeoutError when it took too long. An error that is thrown after the workflow was accepted has its
+   * `workflowPath`: call `wait` with it, and not the operation once more.
    */
-  readonly finish: { readonly [Id in LongId]: (...given: Arguments<Id, WaitOptions>) => Promise<Workflow> };
+  readonly finish: { readonly [Id in LongId]: (...given: FinishArguments<Id>) => Promise<Workflow> };
   /** Waits for a workflow that runs already. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
   /**
-   * Yields the states of a workflow, as they change, until its end. Resumes a broken stream where it broke. Yields
-   * nothing if the workflow has already ended.
+   * Yields the states of a workflow, as they change, until its end. Resumes a broken stream where it broke, however
+   * long Drydock does not answer. Yields nothing if the workflow has already ended.
    */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
   /**
    * Yields the events of the organisation, as they happen, until the signal is aborted. A broken stream is resumed
-   * where it broke, so that no event is lost.
+   * where it broke, however long Drydock does not answer, so that no event is lost.
    */
   readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
@@ -145,9 +178,11 @@ export function createDrydock(options: DrydockOptions): Drydock {
         bodyOf(await send(options, requestOf(id, input, own)), own?.known),
     ),
     all: each((id) => (input?: Input, own?: CallOptions) => pages(options, id, input, own)),
-    finish: each((id) => async (input?: Input, own: WaitOptions = {}) => {
+    finish: each((id) => async (input?: Input, own: FinishOptions<unknown> = {}) => {
       const accepted = await send(options, requestOf(id, input, own));
-      return wait(options, workflowPathOf(accepted), own);
+      const path = workflowPathOf(accepted);
+      await own.onAccepted?.(await bodyOf(accepted), path);
+      return wait(options, path, own);
     }),
     wait: (path: string, own?: WaitOptions) => wait(options, path, own),
     watch: (path: string, own?: Pick<CallOptions, 'signal'>) => watch(options, path, own?.signal),
@@ -244,23 +279,26 @@ async function wait(
   const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs;
   let seen = '';
   for (let betweenMs = lookMs.first; ; betweenMs = Math.min(betweenMs * 1.5, lookMs.max)) {
-    const response = await send(options, { method: 'GET', path, signal });
+    const response = await send(options, { method: 'GET', path, signal }).catch((error: unknown) => {
+      if (error instanceof ProblemError || error instanceof ConnectionError) error.workflowPath = path;
+      throw error;
+    });
     const state = await response.text();
     const workflow: Workflow = JSON.parse(state);
     if (state !== seen) onProgress?.(workflow);
     seen = state;
     if (workflow.status === 'succeeded') return workflow;
-    if (workflow.status === 'failed' || workflow.status === 'needs_attention') throw new WorkflowError(workflow);
-    if (Date.now() >= deadline) throw new WaitTimeoutError(workflow);
+    if (workflow.status === 'failed' || workflow.status === 'needs_attention') throw new WorkflowError(workflow, path);
+    if (Date.now() >= deadline) throw new WaitTimeoutError(workflow, path);
     await pause(Math.min(betweenMs, deadline - Date.now()), signal);
   }
 }
 
 async function* watch(options: DrydockOptions, path: string, signal?: AbortSignal): AsyncGenerator<Workflow, void> {
   let last: string | undefined;
-  for (;;) {
+  for (let open = send; ; open = sendUntilAnswered) {
     const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
-    const response = await send(options, { method: 'GET', path: `${path}/events`, headers, signal });
+    const response = await open(options, { method: 'GET', path: `${path}/events`, headers, signal });
     // 204 says that no further event comes.
     if (response.status === 204 || response.body === null) return;
     const before = last;
@@ -280,10 +318,11 @@ async function* events(
 ): AsyncGenerator<Event, never> {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ type, resource })) if (value !== undefined) search.set(name, value);
-  for (let last = after; ; ) {
+  let last = after;
+  for (let open = send; ; open = sendUntilAnswered) {
     const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
     const path = search.size === 0 ? '/v1/events/stream' : `/v1/events/stream?${search.toString()}`;
-    const response = await send(options, { method: 'GET', path, headers, signal });
+    const response = await open(options, { method: 'GET', path, headers, signal });
     const before = last;
     if (response.body !== null)
       for await (const { id, name, data } of eventsOf(response.body)) {

@@ -51,6 +51,8 @@ export class ProblemError extends Error {
   readonly errors: NonNullable<Problem['errors']>;
   /** The seconds after which the call may be sent again, by `Retry-After`. Null if the answer does not say it. */
   readonly retryAfterSeconds: number | null;
+  /** The path of the workflow that was waited for. Null if the call itself was refused. */
+  workflowPath: string | null = null;
   /** The whole problem document. Some codes have extra members, such as `workflow_id`. */
   readonly problem: Problem;
 
@@ -70,6 +72,8 @@ export class ProblemError extends Error {
  */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
+  /** The path of the workflow that was waited for, and that goes on. Null if the call itself was not answered. */
+  workflowPath: string | null = null;
 }
 
 /** The longest `Retry-After` that is waited for. A spent allowance may say a day, and a caller would seem to hang. */
@@ -92,6 +96,29 @@ export async function send(options: DrydockOptions, request: Request): Promise<R
     const isSoon = retryAfterSeconds === null || retryAfterSeconds <= retryAfterSecondsMax;
     if (attempt >= retries || !isSoon || !isSafe(request, error)) throw error;
     await pause(retryAfterSeconds === null ? backoffMs(attempt) : retryAfterSeconds * 1_000, request.signal);
+  }
+}
+
+/** The pauses in milliseconds between the attempts of `sendUntilAnswered`. They grow, and each has its jitter. */
+const awayMs = { first: 2_000, max: 30_000 };
+
+/**
+ * Sends a request that is safe to repeat, as `send` does, until Drydock answers it. A stream that was open outlasts an
+ * update or an outage of the gateway by this. Throws a ProblemError that no waiting changes, or the reason of the
+ * signal.
+ */
+export async function sendUntilAnswered(options: DrydockOptions, request: Request): Promise<Response> {
+  for (let pauseMs = awayMs.first; ; pauseMs = Math.min(2 * pauseMs, awayMs.max)) {
+    try {
+      return await send(options, request);
+    } catch (error) {
+      request.signal?.throwIfAborted();
+      const isAway = error instanceof ConnectionError;
+      const isBusy = error instanceof ProblemError && [408, 429, 502, 503, 504].includes(error.status);
+      if (!isAway && !isBusy) throw error;
+      const retryAfterMs = isBusy ? 1_000 * (error.retryAfterSeconds ?? 0) : 0;
+      await pause(Math.max(pauseMs * (1 + Math.random() / 4), retryAfterMs), request.signal);
+    }
   }
 }
 

@@ -13,9 +13,17 @@ export interface WantedSite {
   platform?: 'local' | 'vendor';
 }
 
+const sitesSchema = z.object({ data: z.array(z.looseObject({ id: z.string(), primary_domain: z.string() })) });
+
+/** Finds the site that an earlier start has created, whose idempotency key the API forgets after a day. */
+async function findSite(api: Api, domain: string): Promise<string | undefined> {
+  const { body } = await api(`/v1/sites?limit=100&text=${encodeURIComponent(domain)}`);
+  return sitesSchema.parse(body).data.find(({ primary_domain }) => primary_domain === domain)?.id;
+}
+
 /**
- * Creates a site, or finds it by its idempotency key. Resolves with its id when the site is active, or when `isOver`
- * returns true. @throws with the reason if the site cannot be created
+ * Creates a site, or finds it by its idempotency key or its domain. Resolves with its id when the site is active, or
+ * when `isOver` returns true. @throws with the reason if the site cannot be created
  */
 export async function createSite(
   api: Api,
@@ -25,8 +33,15 @@ export async function createSite(
   const body = { name, primary_domain: domain, ...(platform === undefined ? {} : { platform }) };
   const id = await makeAnew(
     `demo-site-${key}`,
-    async (idempotencyKey) =>
-      siteSchema.parse((await api('/v1/sites', { method: 'POST', body, idempotencyKey })).body).id,
+    (idempotencyKey) =>
+      api('/v1/sites', { method: 'POST', body, idempotencyKey }).then(
+        (answer) => siteSchema.parse(answer.body).id,
+        async (error: unknown) => {
+          const there = String(error).includes('"/problems/domain_in_use"') ? await findSite(api, domain) : undefined;
+          if (there === undefined) throw error;
+          return there;
+        },
+      ),
     async (made) => {
       const { status, created_at } = await readSite(api, made);
       return status === 'failed' ? created_at : null;

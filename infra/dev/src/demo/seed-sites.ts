@@ -42,7 +42,7 @@ async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
 type DescribeSite = (siteId: string) => Promise<SitePlace>;
 
 /**
- * Creates a site, or finds it by its idempotency key, and writes its content. A repeated call writes the same content
+ * Creates a site, or finds that of an earlier start, and writes its content. A repeated call writes the same content
  * again.
  */
 export async function putUpSite(
@@ -84,10 +84,14 @@ async function seedSite(api: Api, site: DemoSite, describeSite: DescribeSite): P
 export const sitesSeed: Seed = {
   title: 'Making two sites and a first backup of each',
   fields: ['sites'],
-  seed: async ({ api, describeSite, keep }) => {
+  seed: async ({ api, describeSite, demo, keep }) => {
     const made = await Promise.allSettled(demoSites.map((site) => seedSite(api('live_key'), site, describeSite)));
-    keep({ sites: made.flatMap((site) => (site.status === 'fulfilled' ? [site.value] : [])) });
+    const sites = made.flatMap((site) => (site.status === 'fulfilled' ? [site.value] : []));
     const failed = made.find((site) => site.status === 'rejected');
+    // A site of an earlier start stays, because it may be the one that failed at this start.
+    const others =
+      failed === undefined ? [] : (demo.sites ?? []).filter(({ id }) => !sites.some((site) => site.id === id));
+    keep({ sites: [...sites, ...others] });
     if (failed !== undefined) throw failed.reason;
   },
 };

@@ -197,6 +197,17 @@ const after = z
       'Zeros: from the first one on',
   });
 
+const eventPageSchema = pageOf(eventSchema)
+  .extend({
+    next_after: uuidSchema
+      .nullable()
+      .describe(
+        'The after of the next call, with the same filter: nothing up to this event is missing. ' +
+          'Null without after, and on every page but the last.',
+      ),
+  })
+  .meta({ id: 'EventPage' });
+
 export const listEvents = endpoint({
   id: 'listEvents',
   service: 'keys',
@@ -211,7 +222,7 @@ export const listEvents = endpoint({
     resource,
     after,
   }),
-  response: { status: 200, schema: pageOf(eventSchema) },
+  response: { status: 200, schema: eventPageSchema },
   problems: [],
   tags,
 });
@@ -223,7 +234,7 @@ export const watchEvents = endpoint({
   path: '/v1/events/stream',
   summary:
     'The same as server-sent events, from now on or after an event; begins with one called ready, ' +
-    'ends after 60 s, resumes by Last-Event-ID',
+    'which comes again where newer events do not match; ends after 60 s, resumes by Last-Event-ID',
   permissions: ['audit.view'],
   query: z.strictObject({ type, resource, after }),
   response: {

@@ -175,7 +175,7 @@ export const rotateWebhookSecret = endpoint({
   service: 'keys',
   method: 'POST',
   path: '/v1/webhooks/{webhookId}/rotate-secret',
-  summary: 'A new secret; for the grace time both sign',
+  summary: 'A new secret; for the grace time the old one signs too',
   about: 'The new secret is shown in this answer alone.',
   permissions,
   params: { webhookId },
@@ -185,7 +185,10 @@ export const rotateWebhookSecret = endpoint({
       .min(0)
       .max(604_800)
       .default(86_400)
-      .describe('Seconds for which the old secret signs too, at most a week.'),
+      .describe(
+        'Seconds for which the old secret signs too, at most a week. ' +
+          'Earlier secrets that still sign do so at least as long; 0 ends all of them.',
+      ),
   }),
   example: { grace_seconds: 3_600 },
   response: { status: 200, schema: webhookWithSecretSchema },

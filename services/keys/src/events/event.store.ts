@@ -6,10 +6,14 @@ import type { Tx } from '../context/database.store';
 
 export type NewEvent = Event & { mode: Mode };
 
-/** An event with its sequence number among all events. */
-export interface PlacedEvent extends Event {
+/** A place in the order of all events: the id and the sequence number of the event that a reader has reached. */
+export interface Place {
+  id: string;
   seq: string;
 }
+
+/** An event with its sequence number among all events. */
+export interface PlacedEvent extends Event, Place {}
 
 /** The events to read. A null in `types` or `resource` stands for all. */
 export interface EventScope {
@@ -72,4 +76,21 @@ export async function findEvent(
     AND seq IS NOT NULL`;
   const [event] = await sql.query<PlacedEvent>(text, [orgId, mode, id]);
   return event ?? null;
+}
+
+/**
+ * Returns the sequence number of an event, also of the last event of the organisation and mode that was removed for its
+ * age. A reader who has reached that event has missed nothing. Null if there is no such event.
+ */
+export async function findPlace(
+  sql: Sql,
+  { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>,
+  id: string,
+): Promise<string | null> {
+  const isTheirs = 'org_id = $1::uuid AND mode = $2::mode';
+  const text = `
+    SELECT seq::text FROM events WHERE id = $3::uuid AND ${isTheirs} AND seq IS NOT NULL
+    UNION ALL SELECT seq::text FROM removed_events WHERE last_id = $3::uuid AND ${isTheirs} LIMIT 1`;
+  const [place] = await sql.query<{ seq: string }>(text, [orgId, mode, id]);
+  return place?.seq ?? null;
 }

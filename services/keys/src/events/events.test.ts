@@ -194,6 +194,60 @@ test('exactly the events that are older than 30 days are removed', async () => {
   await database.close();
 });
 
+test('a reader whose filter matches nothing gets a newer place from a stream and from a list, and misses nothing', async () => {
+  const { orgId } = root.caller;
+  const [start] = await read(root.caller, '?limit=1');
+  const wanted = turnOf(orgId, { type: 'workflow.failed' });
+  const newest = turnOf(orgId);
+  await deliver([wanted, newest].map((turn) => ({ ...turn, mode: 'live' })));
+  await visible(root.caller, 4);
+  const database = openDatabase(api.postgres.url, { max: 2, applicationName: 'test' });
+  const sequencer = createSequencer(database, createLog({ service: 'test', level: 'silent' }));
+  const context = { database, sequencer } as Partial<HandlerContext> as HandlerContext;
+  const type = 'workflow.failed,card.create';
+  const ending = new AbortController();
+  const asked = { caller: root.caller, query: { type }, lastEventId: start?.id, signal: ending.signal };
+  const places: unknown[] = [];
+  for await (const { id, event } of await watchEvents(context).stream(asked as never)) {
+    places.push([event, id]);
+    if (event !== 'ready') ending.abort();
+  }
+  expect(places).toEqual([
+    ['ready', start?.id],
+    ['workflow.failed', wanted.id],
+    ['ready', newest.id],
+  ]);
+  await database.close();
+  const pageOf = async (query: string) =>
+    (await api.call(root.caller, 'GET', `/v1/events${query}`)).json as { data: Event[]; next_after?: string | null };
+  expect(await pageOf(`?type=${type}&after=${wanted.id}`)).toMatchObject({ data: [], next_after: newest.id });
+  expect(await pageOf(`?type=${type}&after=${newest.id}`)).toMatchObject({ data: [], next_after: newest.id });
+  expect(await pageOf(`?after=${start?.id}`)).toMatchObject({ data: [wanted, newest], next_after: newest.id });
+  expect(await pageOf(`?after=${start?.id}&limit=1`)).toMatchObject({ data: [wanted], next_after: null });
+  expect(await pageOf('?limit=1')).toMatchObject({ data: [newest], next_after: null });
+});
+
+test('a reader goes on after the last event that was removed; one that may have missed events is refused', async () => {
+  const turns = [0, 1, 2].map(() => turnOf(root.caller.orgId));
+  const [missed, last, next] = turns as [Event, Event, Event];
+  await deliver([missed, last].map((turn) => ({ ...turn, mode: 'live' })));
+  await visible(root.caller, 4);
+  await api.rows(`UPDATE events SET at = now() - interval '31 days' WHERE org_id = $1`, [root.caller.orgId]);
+  const database = openDatabase(api.postgres.url, { max: 2, applicationName: 'test' });
+  await until(async () => {
+    await purgeEvents(database, 1_000);
+    return (await read(root.caller)).length === 0;
+  });
+  expect(await read(root.caller, `?after=${last.id}`)).toEqual([]);
+  await deliver([{ ...next, mode: 'live' }]);
+  await visible(root.caller, 1);
+  expect(await read(root.caller, `?after=${last.id}`)).toEqual([next]);
+  expect(refusalOf(await api.call(root.caller, 'GET', `/v1/events?after=${missed.id}`))).toBe('422 invalid_request');
+  const stranger = await api.bootstrap();
+  expect(refusalOf(await api.call(stranger.caller, 'GET', `/v1/events?after=${last.id}`))).toBe('422 invalid_request');
+  await database.close();
+});
+
 test("another organisation's events cost a waiting stream no query, and numbers of another process reach it", async () => {
   const stranger = await api.bootstrap();
   // From here on only the sequencer of this test gives numbers.

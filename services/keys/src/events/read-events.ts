@@ -9,7 +9,14 @@ import type { Caller } from '@drydock/service/access';
 import { Bell } from '@drydock/service/effects';
 import type { ReadHandlers, StreamEvent, StreamHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
-import { type EventScope, findEvent, listEvents as listRows, type PlacedEvent } from './event.store';
+import {
+  type EventScope,
+  findEvent,
+  findPlace,
+  listEvents as listRows,
+  type Place,
+  type PlacedEvent,
+} from './event.store';
 
 const view = ({ seq: _seq, ...event }: PlacedEvent) => event;
 
@@ -38,11 +45,24 @@ async function placeOf(
 ): Promise<string> {
   if (eventId === beforeAll) return '0';
   const isId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(eventId);
-  const event = isId ? await findEvent(database.sql(), caller, eventId) : null;
-  if (event !== null) return event.seq;
+  const seq = isId ? await findPlace(database.sql(), caller, eventId) : null;
+  if (seq !== null) return seq;
   const detail = 'There is no event with this id, or it is older than 30 days. Read the list from its newest event on.';
   throw problem('invalid_request', { detail, errors: [{ pointer, code: 'unknown_event', detail }] });
 }
+
+/**
+ * The newest event of the organisation and mode, whatever its type. It must be read before a query for events: that
+ * query then finds all events up to this place, because whoever sees a sequence number sees all smaller ones.
+ */
+async function readNewest({ database }: HandlerContext, { orgId, mode }: Caller): Promise<Place | undefined> {
+  const all = { orgId, mode, types: null, resource: null };
+  const [newest] = await listRows(database.sql(), all, { order: 'newest', position: null, take: 1 });
+  return newest;
+}
+
+const laterOf = (place: Place, other: Place | undefined): Place =>
+  other !== undefined && BigInt(other.seq) >= BigInt(place.seq) ? other : place;
 
 export const listEvents = (context: HandlerContext) =>
   ({
@@ -54,8 +74,12 @@ export const listEvents = (context: HandlerContext) =>
       const page = pager.read(query, binding, now);
       const position = page.after ?? (after === undefined ? null : await placeOf(context, caller, after, '?after'));
       const order = after === undefined ? 'newest' : 'oldest';
+      const newest = after === undefined ? undefined : await readNewest(context, caller);
       const rows = await listRows(database.sql(), scopeOf(caller, query), { order, position, take: page.limit + 1 });
-      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ seq }) => seq, view }) };
+      const found = pager.pageOf(rows, page, binding, now, { positionOf: ({ seq }) => seq, view });
+      const isEnd = after !== undefined && !found.page.has_more;
+      const end = isEnd ? laterOf(laterOf({ id: after, seq: position ?? '0' }, newest), rows.at(-1)) : null;
+      return { status: 200, body: { ...found, next_after: end?.id ?? null } };
     },
   }) satisfies ReadHandlers<typeof listEndpoint>;
 
@@ -78,25 +102,26 @@ export const watchEvents = (context: HandlerContext) =>
     stream: async ({ caller, query, lastEventId, signal }) => {
       const after = lastEventId ?? query.after;
       const scope = scopeOf(caller, query);
-      if (after !== undefined)
-        return eventsAfter(context, scope, { id: after, seq: await placeOf(context, caller, after, '?after') }, signal);
-      const all = { ...scope, types: null, resource: null };
-      const [newest] = await listRows(context.database.sql(), all, { order: 'newest', position: null, take: 1 });
-      return eventsAfter(context, scope, newest ?? { id: beforeAll, seq: '0' }, signal);
+      const newest = (await readNewest(context, caller)) ?? { id: beforeAll, seq: '0' };
+      const from = after === undefined ? newest : { id: after, seq: await placeOf(context, caller, after, '?after') };
+      return eventsAfter(context, scope, { from, newest }, signal);
     },
   }) satisfies StreamHandlers<typeof watchEndpoint>;
 
 /**
  * The first message names the event after which the stream begins. A client that loses the connection before the first
- * event can continue from this id without a gap.
+ * event can continue from this id without a gap. Once all events up to `newest` have been looked through, another such
+ * message names `newest`. Otherwise the place of a client whose filter matches nothing would become older than any
+ * event.
  */
 async function* eventsAfter(
   { database, sequencer }: HandlerContext,
   scope: EventScope,
-  from: Pick<PlacedEvent, 'id' | 'seq'>,
+  { from, newest }: { from: Place; newest: Place },
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent> {
-  yield { id: from.id, event: 'ready', data: {} };
+  const readyAt = ({ id }: Place): StreamEvent => ({ id, event: 'ready', data: {} });
+  yield readyAt(from);
   const bell = new Bell(signal);
   const unwatch = sequencer.watch(scope, () => bell.ring());
   try {
@@ -105,8 +130,13 @@ async function* eventsAfter(
       for (const event of events) yield { id: event.id, event: event.type, data: view(event) };
       const last = events.at(-1);
       if (last !== undefined) position = last.seq;
+      if (events.length === batchMax) continue;
+      if (BigInt(newest.seq) > BigInt(position)) {
+        position = newest.seq;
+        yield readyAt(newest);
+      }
       // A call of `heard` during the query ends the pause at once.
-      if (events.length < batchMax) await bell.pause(0, waitMs);
+      await bell.pause(0, waitMs);
     }
   } finally {
     unwatch();

@@ -19,13 +19,13 @@ test('during a rotation of the service’s secret, a message verifies with the o
       return false;
     }
   };
-  const signedBy = (secrets: typeof both, hasPrevious = false) =>
-    secrets.sign(message, { webhookId, generation: 2, hasPrevious });
+  const signedBy = (secrets: typeof both, oldestGeneration = 2) =>
+    secrets.sign(message, { webhookId, generation: 2, oldestGeneration });
   expect([isGood(old.of(webhookId, 2), signedBy(both)), isGood(renewed.of(webhookId, 2), signedBy(both))]).toEqual([
     true,
     true,
   ]);
-  expect([isGood(old.of(webhookId, 1), signedBy(both)), isGood(old.of(webhookId, 1), signedBy(both, true))]).toEqual([
+  expect([isGood(old.of(webhookId, 1), signedBy(both)), isGood(old.of(webhookId, 1), signedBy(both, 1))]).toEqual([
     false,
     true,
   ]);

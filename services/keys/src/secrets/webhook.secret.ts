@@ -16,15 +16,18 @@ export interface WebhookSecrets {
   /** The name of the service's secret from which new secrets are derived. */
   madeWith: string;
   /**
-   * The headers of a signed message. The secret of the webhook's generation signs. While the previous generation is
-   * valid, its secret signs too. During a rotation of the service's own secret, each generation has several secrets.
-   * All of them sign, because the receiver may have any of them.
+   * The headers of a signed message. The secrets of all generations from the oldest one on sign, at most the ten
+   * newest. During a rotation of the service's own secret, each generation has several secrets. All of them sign,
+   * because the receiver may have any of them.
    */
   sign(
     message: { id: string; at: Date; body: string },
-    signer: { webhookId: string; generation: number; hasPrevious: boolean },
+    signer: { webhookId: string; generation: number; oldestGeneration: number },
   ): Record<string, string>;
 }
+
+/** The most generations that sign a message. It keeps the header of a webhook that is rotated in a loop short. */
+const signingMax = 10;
 
 /**
  * @param secrets in the form of WEBHOOK_SECRET. The API shows the secrets of webhooks, and the worker signs with them.
@@ -38,10 +41,9 @@ export function createWebhookSecrets(secrets: string): WebhookSecrets {
     of: (webhookId, generation) => secretOf(current, webhookId, generation),
     ofAgain: (webhookId, generation, madeWith) => secretOf(secretNamed(secrets, madeWith), webhookId, generation),
     madeWith: nameOfSecret(current),
-    sign: ({ id, at, body }, { webhookId, generation, hasPrevious }) => {
-      const signing = (hasPrevious ? [generation, generation - 1] : [generation]).flatMap((each) =>
-        allOf(webhookId, each),
-      );
+    sign: ({ id, at, body }, { webhookId, generation, oldestGeneration }) => {
+      const count = Math.min(generation - oldestGeneration + 1, signingMax);
+      const signing = Array.from({ length: count }, (_, age) => allOf(webhookId, generation - age)).flat();
       return {
         'webhook-id': id,
         'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),

@@ -51,7 +51,8 @@ export interface Claimed {
   tries: number;
   url: string;
   generation: number;
-  hasPrevious: boolean;
+  /** The oldest generation of the secret that signs. */
+  oldestGeneration: number;
   event: {
     id: string;
     type: string;
@@ -115,7 +116,8 @@ const claimSql = `
   )
   SELECT claimed.id::text, webhook_id::text AS "webhookId", claimed.org_id::text AS "orgId", attempts,
     attempts - attempts_before AS tries,
-    url, generation, coalesce(previous_until > clock_timestamp(), false) AS "hasPrevious",
+    url, generation, CASE WHEN previous_until > clock_timestamp() THEN coalesce(oldest_generation, generation - 1)
+      ELSE generation END AS "oldestGeneration",
     json_build_object('id', event.id, 'type', event.type, 'at', ${timestampSql('event.at')}, 'org_id', event.org_id,
       'resource', event.resource,
       'actor_key_id', event.actor_key_id, 'workflow', event.workflow) AS event
@@ -287,6 +289,7 @@ export const purgeEvents = (database: KeysDatabase, max: number): Promise<number
     if (old.length === 0) return 0;
     const ids = old.map(({ id }) => id);
     const heads = await sql.query<{ webhook_id: string; resources: string[] }>(oldHeadsSql, [ids]);
+    await sql.query(noteRemovedSql, [ids]);
     await sql.query('DELETE FROM events WHERE id = ANY ($1::uuid[])', [ids]);
     for (const { webhook_id, resources } of heads) await sql.query(releaseSql, [webhook_id, resources]);
     return old.length;
@@ -295,6 +298,14 @@ export const purgeEvents = (database: KeysDatabase, max: number): Promise<number
 const oldSql = `
   SELECT id::text FROM events WHERE at < statement_timestamp() - interval '${eventDays} days' ORDER BY at LIMIT $1::int
   FOR UPDATE SKIP LOCKED`;
+
+// A reader who has reached the last removed event goes on after it: see `findPlace`.
+const noteRemovedSql = `
+  INSERT INTO removed_events (org_id, mode, last_id, seq)
+  SELECT DISTINCT ON (org_id, mode) org_id, mode, id, seq FROM events
+  WHERE id = ANY ($1::uuid[]) AND seq IS NOT NULL ORDER BY org_id, mode, seq DESC
+  ON CONFLICT (org_id, mode) DO UPDATE SET last_id = excluded.last_id, seq = excluded.seq
+  WHERE excluded.seq > removed_events.seq`;
 
 const oldHeadsSql = `
   SELECT webhooks.id::text AS webhook_id, resources FROM webhooks JOIN (

@@ -149,12 +149,30 @@ export const deleteWebhook = () =>
     },
   }) satisfies ExecuteHandlers<typeof endpoints.deleteWebhook, Tx, void>;
 
+/**
+ * The grace time after a rotation. Secrets that still sign go on, to the later one of the two ends: a receiver may have
+ * any of them.
+ */
+function graceOf(
+  { generation, oldestGeneration, previousUntil }: store.WebhookRow,
+  { grace_seconds: seconds }: { grace_seconds: number },
+  now: Date,
+): Pick<store.WebhookRow, 'oldestGeneration' | 'previousUntil'> {
+  if (seconds === 0) return { oldestGeneration: null, previousUntil: null };
+  const end = new Date(now.getTime() + seconds * 1_000);
+  if (previousUntil === null || previousUntil <= now) return { oldestGeneration: generation, previousUntil: end };
+  return {
+    oldestGeneration: oldestGeneration ?? generation - 1,
+    previousUntil: previousUntil > end ? previousUntil : end,
+  };
+}
+
 export const rotateWebhookSecret = (context: HandlerContext) =>
   ({
     execute: async (tx, { caller, params, body, now }) => {
-      const { id, generation } = await holdWebhook(tx, caller, params.webhookId);
-      const previousUntil = body.grace_seconds === 0 ? null : new Date(now.getTime() + body.grace_seconds * 1_000);
-      const row = await store.changeWebhook(tx, id, { generation: generation + 1, previousUntil });
+      const held = await holdWebhook(tx, caller, params.webhookId);
+      const { id, generation } = held;
+      const row = await store.changeWebhook(tx, id, { generation: generation + 1, ...graceOf(held, body, now) });
       await recordAudit(tx, caller, {
         orgId: caller.orgId,
         action: 'webhook.rotate_secret',
