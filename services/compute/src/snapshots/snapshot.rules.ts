@@ -47,6 +47,10 @@ export function refuseSnapshot(server: Standing, capabilities: readonly string[]
   );
 }
 
+/** The refusal of a further snapshot of a server that has `used` snapshots, or null. */
+export const refuseFurther = (used: number, limit: number): Refusal | null =>
+  used < limit ? null : { code: 'quota_exceeded', extra: { limit, used } };
+
 export function refuseDeletion(snapshot: MachineSnapshot | null): Refusal | null {
   if (snapshot === null) return { code: 'snapshot_not_on_server' };
   return snapshot.isDeleteProtected ? { code: 'snapshot_protected' } : null;

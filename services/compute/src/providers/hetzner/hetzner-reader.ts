@@ -125,7 +125,10 @@ export const concerns = ({ resources }: HetznerAction, machineId: string): boole
   resources.some(({ id, type }) => type === 'server' && String(id) === machineId);
 
 const perPage = ['per_page', '50'] as const;
-/** The largest number of pages of a listing. They hold 10,000 objects, which is more than a project may have. */
+/**
+ * The largest number of pages of a listing. They hold 10,000 objects, which is more than a project may have. A longer
+ * listing is refused.
+ */
 const pagesMax = 200;
 
 /** Whether the text is an id of the provider. Any other text names no object, so the driver does not send it. */
@@ -149,7 +152,9 @@ async function readPages<T>(
 ): Promise<T[]> {
   const schema = pageSchema(name, item);
   const items: T[] = [];
-  for (let page: number | null = 1, read = 0; page !== null && read < pagesMax; read += 1) {
+  for (let page: number | null = 1, read = 0; page !== null; read += 1) {
+    // An object that a cut listing lacks would count as deleted.
+    if (read === pagesMax) throw new ComputeError('rejected', `there are more than ${pagesMax} pages of ${name}`);
     const answer: z.infer<typeof schema> | null = await api.read(
       [name],
       [...query, perPage, ['page', String(page)]],
@@ -162,6 +167,36 @@ async function readPages<T>(
     page = answer.nextPage;
   }
   return items;
+}
+
+/** The label that names the machine of a snapshot. The provider cannot filter by the machine itself. */
+export const machineLabel = 'drydock-machine';
+
+/**
+ * Reads every image that can be a snapshot of the machine. Only snapshots with the label of another machine are left
+ * out, so the number of pages does not depend on the other customers of the project. A snapshot without the label was
+ * made in the provider's console or by a release that did not set it.
+ */
+async function readImagesOf(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<HetznerImage[]> {
+  const queries: Query[] = [
+    [
+      ['type', 'snapshot'],
+      ['label_selector', `!${machineLabel}`],
+    ],
+    [
+      ['type', 'snapshot'],
+      ['label_selector', `${machineLabel}=${machineId}`],
+    ],
+    [
+      ['type', 'backup'],
+      ['bound_to', machineId],
+    ],
+  ];
+  const images = new Map<number, HetznerImage>();
+  // The listings are read one after the other, so that an abort leaves at most one call under way.
+  for (const query of queries)
+    for (const image of await readPages(api, 'images', query, imageSchema, signal)) images.set(image.id, image);
+  return [...images.values()];
 }
 
 /** The newest actions of the machine, at most 50, newest first; empty when the machine is gone. */
@@ -214,14 +249,11 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
     },
     listMachines: async (signal) => (await readPages(api, 'servers', [], serverSchema, signal)).map(machineOf),
     listSnapshots: async (machineId, signal) => {
-      const query: Query = [
-        ['type', 'snapshot'],
-        ['type', 'backup'],
-        ['sort', 'created:desc'],
-      ];
-      // The listing is filtered here, because the provider cannot filter by the machine that a snapshot was made from.
-      const images = await readPages(api, 'images', query, imageSchema, signal);
-      return images.map((image) => snapshotOf(image, machineId)).filter((snapshot) => snapshot !== null);
+      const images = isId(machineId) ? await readImagesOf(api, machineId, signal) : [];
+      return images
+        .map((image) => snapshotOf(image, machineId))
+        .filter((snapshot) => snapshot !== null)
+        .sort((one, other) => other.createdAt.getTime() - one.createdAt.getTime() || Number(other.id) - Number(one.id));
     },
     readSnapshot: async (machineId, snapshotId, signal) => {
       if (!isId(snapshotId)) return null;

@@ -4,7 +4,7 @@ import { hetznerRig } from '../../../test/hetzner-rig';
 import { openRig, orderMachine, type RigWorld, reference, refusalOf, takeSnapshot } from '../../../test/provider-rig';
 import type { Change } from '../compute.types';
 
-const rig = hetznerRig();
+const rig = hetznerRig(100_000);
 let world: RigWorld;
 beforeAll(async () => {
   world = await openRig(rig);
@@ -59,4 +59,55 @@ it('keeps the answer to an accepted call out of errors, because it contains the 
   expect(refusal.reason).toBe('ambiguous');
   expect(refusal.message).toContain('201');
   expect(refusal.message).not.toContain('correct-horse');
+});
+
+/** Calls the provider as the owner of the project would, without the driver. */
+async function ask(method: string, path: string, body?: object): Promise<{ image?: { id: number } }> {
+  const headers = { authorization: 'Bearer token-of-one', 'content-type': 'application/json' };
+  const sent = { method, headers, body: body === undefined ? null : JSON.stringify(body) };
+  const answer = await fetch(`${world.url()}/v1${path}`, sent);
+  if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}`);
+  return answer.status === 204 ? {} : ((await answer.json()) as { image?: { id: number } });
+}
+async function makeImage(machineId: string, order: object = {}): Promise<string> {
+  const { image } = await ask('POST', `/servers/${machineId}/actions/create_image`, order);
+  await world.admin.changeClock({ advanceSeconds: 60 });
+  return String(image?.id);
+}
+const listed = async (machineId: string): Promise<string[]> =>
+  (await world.driver.listSnapshots(machineId)).map(({ id }) => id);
+const listings = async (): Promise<number> =>
+  (await world.admin.readCalls()).filter(({ path }) => path === '/v1/images').length;
+
+it('lists the snapshots of a machine with as many calls, however many snapshots other machines have', async () => {
+  const [machineId, neighbour] = [await orderMachine(world, rig.order()), await orderMachine(world, rig.order())];
+  const mine = await takeSnapshot(world, machineId);
+  const callsOfListing = async (): Promise<number> => {
+    const before = await listings();
+    expect(await listed(machineId)).toEqual([mine]);
+    return (await listings()) - before;
+  };
+  const alone = await callsOfListing();
+  for (let made = 0; made < 60; made += 1) await takeSnapshot(world, neighbour);
+  expect(await callsOfListing()).toBe(alone);
+});
+
+it('lists snapshots that staff or an earlier release have made, and backups, beside its own', async () => {
+  const [machineId, neighbour] = [await orderMachine(world, rig.order()), await orderMachine(world, rig.order())];
+  const byStaff = await makeImage(machineId);
+  const byEarlier = await makeImage(machineId, { labels: { 'drydock-reference': reference() } });
+  const byProvider = await makeImage(machineId, { type: 'backup' });
+  await makeImage(neighbour);
+  await makeImage(neighbour, { type: 'backup' });
+  const byDrydock = await takeSnapshot(world, machineId);
+  expect(await listed(machineId)).toEqual([byDrydock, byProvider, byEarlier, byStaff]);
+});
+
+it('reports a listing that is too long as an error, and not as the part that it has read', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const answer = { kind: 'edited', set: { 'meta.pagination.next_page': 2 } } as const;
+  await world.admin.orderFault({ method: 'GET', path: '^/v1/(images|servers)$', times: 1_000, answer });
+  expect((await refusalOf(world.driver.listSnapshots(machineId))).reason).toBe('rejected');
+  expect((await refusalOf(world.driver.listMachines())).reason).toBe('rejected');
+  await world.admin.clearFaults();
 });
