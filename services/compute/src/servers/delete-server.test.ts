@@ -106,6 +106,22 @@ it('deletes twelve snapshots in more than one attempt, and no attempt counts as 
   expect(await world.project.snapshotsOf(machineId)).toEqual([]);
 });
 
+it('looks for snapshots until none is left, so that one which a listing lacked is deleted too', async () => {
+  const { serverId, machineId, snapshotId } = await makeDisk(world);
+  await world.project.makeSnapshot(machineId);
+  const { url, token } = world.project.target() as { url: string; token: string };
+  const headers = { authorization: `Bearer ${token}` };
+  const { image } = (await (await fetch(`${url}/images/${snapshotId}`, { headers })).json()) as { image: object };
+  await world.endWorkers();
+  const accepted = await remove(serverId);
+  // Each of the worker's first three listings has one snapshot of two.
+  const answer = { kind: 'edited', set: { images: [image] } } as const;
+  await world.project.fault({ method: 'GET', path: '^/v1/images$', times: 3, answer });
+  world.spawnWorker();
+  expect(await ended(world, accepted.headers['location'])).toMatchObject({ status: 'succeeded' });
+  expect(await world.project.snapshotsOf(machineId)).toEqual([]);
+});
+
 it('refuses a protected snapshot and a protected or locked machine, as its preflight says, and stops nothing', async () => {
   const { serverId, machineId, snapshotId } = await makeDisk(world);
   await world.project.admin('PATCH', `/images/${snapshotId}`, { isDeleteProtected: true });

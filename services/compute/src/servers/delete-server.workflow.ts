@@ -106,7 +106,7 @@ const deletionsMax = 10;
 /**
  * Deletes the snapshots that the provider keeps separately from the machine. Snapshots that the provider keeps in the
  * machine are already gone. A refused deletion waits for staff, because the snapshot holds the customer's data. The
- * step is repeated while snapshots are left, which does not count as a failed attempt.
+ * step is repeated until no snapshot is listed, which does not count as a failed attempt.
  */
 async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
   const snapshots = await readForStep(driver.listSnapshots(machineId, step.signal), step);
@@ -116,5 +116,6 @@ async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: st
       throw error instanceof StepFailure ? fail(error.problem.code, { internal: error.message, cause: error }) : error;
     });
   }
-  if (snapshots.length > deletionsMax) throw retryCleanUp();
+  // A snapshot may be missing in a listing that another deletion changes. So only an empty listing is the end.
+  if (snapshots.length > 0) throw retryCleanUp();
 }

@@ -1,4 +1,6 @@
+import { createServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { closeServer, listen } from '@drydock/service/http';
 import { until } from '@drydock/testing/wait';
 import { hetznerRig } from '../../../test/hetzner-rig';
 import { openRig, orderMachine, type RigWorld, reference, refusalOf, takeSnapshot } from '../../../test/provider-rig';
@@ -110,4 +112,32 @@ it('reports a listing that is too long as an error, and not as the part that it 
   expect((await refusalOf(world.driver.listSnapshots(machineId))).reason).toBe('rejected');
   expect((await refusalOf(world.driver.listMachines())).reason).toBe('rejected');
   await world.admin.clearFaults();
+});
+
+it('lists every snapshot that stays, although another is deleted between two pages', async () => {
+  const machineId = await orderMachine(world, rig.order());
+  const made: string[] = [];
+  for (let more = 0; more < 51; more += 1) made.push(await makeImage(machineId));
+  const [oldest = '', newest = ''] = [made[0], made.at(-1)];
+  let deletions = 0;
+  // Deletes the newest snapshot just before the second page is read, so that the oldest moves to the first page.
+  const between = createServer((incoming, outgoing) => {
+    const answerIt = async (): Promise<void> => {
+      const isSecondPage = new URL(incoming.url ?? '', world.url()).searchParams.get('page') === '2';
+      if (isSecondPage && deletions === 0) {
+        deletions += 1;
+        await ask('DELETE', `/images/${newest}`);
+      }
+      const headers = { authorization: incoming.headers.authorization ?? '' };
+      const answer = await fetch(`${world.url()}${incoming.url}`, { headers });
+      outgoing.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+    };
+    answerIt().catch((error: unknown) => outgoing.destroy(error instanceof Error ? error : undefined));
+  });
+  const { url } = await listen(between, 0);
+  const ids = (await world.open({ baseUrl: url }).listSnapshots(machineId)).map(({ id }) => id);
+  await closeServer(between);
+  expect([deletions, ids.length]).toEqual([1, 50]);
+  expect(ids).toContain(oldest);
+  expect(ids).not.toContain(newest);
 });
