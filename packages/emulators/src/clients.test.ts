@@ -192,7 +192,7 @@ vmid = api.cluster.nextid.get()
 vm = api.nodes('pve1').qemu(vmid)
 ends = [ended(api.nodes('pve1').qemu(9000).clone.post(newid=vmid, name='python', full=1))]
 vm.config.put(cores=2, memory=2048, description='a machine')
-vm.resize.put(disk='scsi0', size='20G')
+ends.append(ended(vm.resize.put(disk='scsi0', size='20G')))
 ends.append(ended(vm.status.start.post()))
 ends.append(ended(vm.snapshot.post(snapname='before', description='the first')))
 ends.append(ended(vm.snapshot('before').rollback.post(start=1)))
@@ -205,7 +205,7 @@ ends.append(ended(vm.delete()))
 nodes = [node['node'] for node in api.nodes.get()]
 print(json.dumps([api.version.get()['release'], nodes, ends, names, config['cores'], listed]))
 `);
-    expect(told).toEqual(['8.4', ['pve1', 'pve2'], Array(7).fill('OK'), ['before', 'current'], 2, ['python']]);
+    expect(told).toEqual(['8.4', ['pve1', 'pve2'], Array(8).fill('OK'), ['before', 'current'], 2, ['python']]);
   });
 
   it('to proxmox-api', async () => {

@@ -44,6 +44,7 @@ const vmChange = z
   })
   .partial();
 const nodeChange = z.strictObject({ isDown: z.boolean() });
+const clusterChange = z.strictObject({ resizesAtOnce: z.boolean() });
 const snapshotChange = z.strictObject({ snapstate: z.string().nullable(), parent: z.string().nullable() }).partial();
 
 /**
@@ -75,6 +76,10 @@ const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
         snapname: pathValue(values, 'name'),
         lock: 'rollback',
       });
+      return emptyReply(204);
+    }),
+    routeAt('PATCH', '/emulator/cluster', (call) => {
+      Object.assign(world, parseAdmin(clusterChange, call));
       return emptyReply(204);
     }),
     routeAt('PATCH', '/emulator/nodes/:node', (call, values) => {

@@ -52,7 +52,13 @@ function nextId({ state }: ProxmoxWorld, call: Call): Reply {
 }
 
 const clusterRoutes: readonly AccountRoute[] = [
-  apiAt('GET', '/version', () => dataReply({ version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' })),
+  apiAt('GET', '/version', ({ resizesAtOnce }) =>
+    dataReply(
+      resizesAtOnce
+        ? { version: '7.4-19', release: '7.4', repoid: 'f98bf8d4' }
+        : { version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' },
+    ),
+  ),
   apiAt('GET', '/nodes', ({ downNodes }) =>
     dataReply(
       nodeNames.map((node) => ({
@@ -173,10 +179,16 @@ function resize(world: ProxmoxWorld, account: string, call: Call, values: PathVa
   if (disk !== 'scsi0') throw died(`disk '${disk}' does not exist`);
   const wantedGb = Number.parseInt(size, 10);
   if (wantedGb < vm.diskGb) throw died('shrinking disks is not supported');
+  if (!world.resizesAtOnce) {
+    const dies = isBusy(world.state, vm) ? { dies: `can't lock file '${lockFileOf(vm)}' - got timeout` } : {};
+    return dataReply(startTask(world, vm, { type: 'resize', account, diskGb: wantedGb, ...dies }));
+  }
   vm.diskGb = wantedGb;
   world.save();
   return dataReply(null);
 }
+
+const lockFileOf = ({ vmid }: Vm): string => `/var/lock/qemu-server/lock-${vmid}.conf`;
 
 function setPower(world: ProxmoxWorld, account: string, call: Call, values: PathValues): Reply {
   parseForm(bodySchemas.power, call);

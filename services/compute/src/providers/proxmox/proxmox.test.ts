@@ -90,6 +90,41 @@ it('gives a machine its ordered size', async () => {
   expect(await world.driver.readMachine(machineId)).toMatchObject({ spec: 'large', diskGb: 85.9 });
 });
 
+/** Makes a machine that is not started yet, and returns the change that starts it. */
+async function makeUnstarted(labels: Record<string, string> = {}): Promise<{ machineId: string; start: Change }> {
+  const order = { ...rig.order(), spec: 'large', labels };
+  const { machineId } = await carryOut(world, { kind: 'create', reference: reference(), order });
+  return { machineId, start: { kind: 'start', reference: reference(), machineId, order } };
+}
+const opsOn = async (machineId: string): Promise<string[]> =>
+  (await world.admin.readLedger()).filter(({ resource }) => resource === machineId).map(({ op }) => op);
+
+it('starts a machine only once its disk has grown, and does not grow the disk twice', async () => {
+  const { machineId, start } = await makeUnstarted({ 'emulator.slow-seconds': '600' });
+  for (let tried = 0; tried < 2; tried += 1) expect((await refusalOf(send(start))).reason).toBe('locked');
+  expect(await opsOn(machineId)).toEqual(['qmclone', 'resize']);
+  await world.admin.changeClock({ advanceSeconds: 1_000 });
+  await carryOut(world, start);
+  expect(await opsOn(machineId)).toEqual(['qmclone', 'resize', 'qmstart']);
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', diskGb: 85.9 });
+});
+
+it('does not start a machine whose disk cannot grow', async () => {
+  const { machineId, start } = await makeUnstarted({ 'emulator.fail': 'resize' });
+  for (let tried = 0; tried < 2; tried += 1) expect((await refusalOf(send(start))).reason).toBe('rejected');
+  expect(await opsOn(machineId)).toEqual(['qmclone', 'resize']);
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off' });
+});
+
+it('gives a machine its ordered size at Proxmox VE 7, which grows a disk within the call', async () => {
+  await world.admin.call('PATCH', 'cluster', { resizesAtOnce: true });
+  const { machineId, start } = await makeUnstarted();
+  await carryOut(world, start);
+  await world.admin.call('PATCH', 'cluster', { resizesAtOnce: false });
+  expect(await opsOn(machineId)).toEqual(['qmclone', 'qmstart']);
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', diskGb: 85.9 });
+});
+
 it('refuses to start a machine whose ordered size is not configured any more', async () => {
   const order = rig.order();
   const create: Change = { kind: 'create', reference: reference(), order };
