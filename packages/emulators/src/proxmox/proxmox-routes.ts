@@ -86,7 +86,9 @@ const clusterRoutes: readonly AccountRoute[] = [
   apiAt('GET', '/cluster/nextid', (world, _account, call) => nextId(world, call)),
   apiAt('GET', '/cluster/resources', (world, account, call) => {
     allowQuery(call, ['type']);
-    return dataReply(vmsOf(world, account).map((vm) => showResource(vm, world.downNodes.has(vm.node))));
+    const { downNodes, silentNodes } = world;
+    const isSilent = ({ node }: Vm): boolean => downNodes.has(node) || silentNodes.has(node);
+    return dataReply(vmsOf(world, account).map((vm) => showResource(vm, isSilent(vm))));
   }),
   apiAt('GET', '/storage', (_world, _account, call) => {
     allowQuery(call, ['type']);

@@ -202,6 +202,8 @@ export interface ProxmoxWorld {
   readonly taskSeconds: TaskSeconds;
   /** Nodes that the other nodes cannot reach. */
   readonly downNodes: Set<string>;
+  /** Nodes that send no statistics to the cluster and answer every call. */
+  readonly silentNodes: Set<string>;
   /** True if the cluster resizes a disk within the call, as Proxmox VE 7 does, and not in a task. */
   resizesAtOnce: boolean;
   /**
@@ -242,7 +244,8 @@ export function openWorld(
     for (const task of over.sort((one, other) => one.endsAt - other.endsAt)) endTask(state, task);
     if (over.length > 0) save();
   };
-  return { state, clock, taskSeconds, downNodes: new Set(), resizesAtOnce: false, save, endDue };
+  const nodes = { downNodes: new Set<string>(), silentNodes: new Set<string>() };
+  return { state, clock, taskSeconds, ...nodes, resizesAtOnce: false, save, endDue };
 }
 
 /**

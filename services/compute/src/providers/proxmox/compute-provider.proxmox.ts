@@ -194,10 +194,10 @@ async function sendDelete(
   signal?: AbortSignal,
 ): Promise<Accepted> {
   const { kind, machineId } = change;
-  if ((await assertDeletionAllowed(reader, change, signal)) === null)
-    return { actionId: null, machineId, snapshotId: null };
+  const machine = await assertDeletionAllowed(reader, change, signal);
+  if (machine === null) return { actionId: null, machineId, snapshotId: null };
   const vm = await requireFree(api, machineId, checkpoint, signal);
-  if (vm.status === 'running') await stopVm(api, reader, vm, signal);
+  if (machine.vendorStatus === 'running') await stopVm(api, reader, vm, signal);
   const call = { method: 'DELETE', path: vmPath(vm), query: [['purge', '1']] } as const;
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
 }
