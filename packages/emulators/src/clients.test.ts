@@ -141,20 +141,32 @@ print(json.dumps([image.status, [one.name for one in listed], commands, len(clie
     };
     const order = { name: 'sdk', server_type: 'cpx11', image: 'debian-12', location: 'hel1' };
     const made = await ServersService.postServers({ requestBody: order });
-    await ended(made.action);
+    const keyed = { ...order, name: 'keyed', user_data: '#cloud-config' };
+    const other = await ServersService.postServers({ requestBody: keyed });
+    await Promise.all([ended(made.action), ended(other.action)]);
     const { id } = made.server;
     const taken = await ServerActionsService.postServersActionsCreateImage({ id, requestBody: { type: 'snapshot' } });
     await ended(taken.action);
     const image = taken.image?.id ?? 0;
     const rebuilt = await ServerActionsService.postServersActionsRebuild({ id, requestBody: { image: String(image) } });
-    await ended(rebuilt.action);
+    const { id: otherId } = other.server;
+    const rebuild = { id: otherId, requestBody: { image: 'debian-12' } };
+    const again = await ServerActionsService.postServersActionsRebuild(rebuild);
+    await Promise.all([ended(rebuilt.action), ended(again.action)]);
+    // Only a server without SSH keys and user data gets a password of root, at its creation and at each rebuild.
+    expect([made, rebuilt, other, again].map((answer) => answer.root_password)).toEqual([
+      'emulator',
+      'emulator',
+      null,
+      null,
+    ]);
     expect((await ServersService.getServers1({ id })).server).toMatchObject({
       name: 'sdk',
       status: 'running',
       image: { id: image },
     });
     await ImagesService.deleteImages({ id: image });
-    await ended((await ServersService.deleteServers({ id })).action);
+    for (const gone of [id, otherId]) await ended((await ServersService.deleteServers({ id: gone })).action);
     expect((await ServersService.getServers({})).servers).toEqual([]);
   });
 });

@@ -10,6 +10,8 @@ export interface RollbackWorld {
   /** Null if this machine has no snapshot with that id. */
   snapshot: MachineSnapshot | null;
   capabilities: readonly string[];
+  /** See `changesRootPassword` of ComputeReader. */
+  changesRootPassword: boolean;
 }
 
 type Standing = Pick<Server, 'operable' | 'status'>;

@@ -263,6 +263,8 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
   return {
     provider: 'hetzner',
     capabilities: ['compute:snapshots', 'compute:rebuild'],
+    // Drydock orders every machine without SSH keys.
+    changesRootPassword: true,
     readMachine: async (machineId, signal) => {
       if (!isId(machineId)) return null;
       const answer = await api.read(['servers', machineId], [], z.object({ server: serverSchema }), signal);
