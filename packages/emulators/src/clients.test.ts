@@ -141,20 +141,32 @@ print(json.dumps([image.status, [one.name for one in listed], commands, len(clie
     };
     const order = { name: 'sdk', server_type: 'cpx11', image: 'debian-12', location: 'hel1' };
     const made = await ServersService.postServers({ requestBody: order });
-    await ended(made.action);
+    const keyed = { ...order, name: 'keyed', user_data: '#cloud-config' };
+    const other = await ServersService.postServers({ requestBody: keyed });
+    await Promise.all([ended(made.action), ended(other.action)]);
     const { id } = made.server;
     const taken = await ServerActionsService.postServersActionsCreateImage({ id, requestBody: { type: 'snapshot' } });
     await ended(taken.action);
     const image = taken.image?.id ?? 0;
     const rebuilt = await ServerActionsService.postServersActionsRebuild({ id, requestBody: { image: String(image) } });
-    await ended(rebuilt.action);
+    const { id: otherId } = other.server;
+    const rebuild = { id: otherId, requestBody: { image: 'debian-12' } };
+    const again = await ServerActionsService.postServersActionsRebuild(rebuild);
+    await Promise.all([ended(rebuilt.action), ended(again.action)]);
+    // Only a server without SSH keys and user data gets a password of root, at its creation and at each rebuild.
+    expect([made, rebuilt, other, again].map((answer) => answer.root_password)).toEqual([
+      'emulator',
+      'emulator',
+      null,
+      null,
+    ]);
     expect((await ServersService.getServers1({ id })).server).toMatchObject({
       name: 'sdk',
       status: 'running',
       image: { id: image },
     });
     await ImagesService.deleteImages({ id: image });
-    await ended((await ServersService.deleteServers({ id })).action);
+    for (const gone of [id, otherId]) await ended((await ServersService.deleteServers({ id: gone })).action);
     expect((await ServersService.getServers({})).servers).toEqual([]);
   });
 });
@@ -192,7 +204,7 @@ vmid = api.cluster.nextid.get()
 vm = api.nodes('pve1').qemu(vmid)
 ends = [ended(api.nodes('pve1').qemu(9000).clone.post(newid=vmid, name='python', full=1))]
 vm.config.put(cores=2, memory=2048, description='a machine')
-vm.resize.put(disk='scsi0', size='20G')
+ends.append(ended(vm.resize.put(disk='scsi0', size='20G')))
 ends.append(ended(vm.status.start.post()))
 ends.append(ended(vm.snapshot.post(snapname='before', description='the first')))
 ends.append(ended(vm.snapshot('before').rollback.post(start=1)))
@@ -205,7 +217,7 @@ ends.append(ended(vm.delete()))
 nodes = [node['node'] for node in api.nodes.get()]
 print(json.dumps([api.version.get()['release'], nodes, ends, names, config['cores'], listed]))
 `);
-    expect(told).toEqual(['8.4', ['pve1', 'pve2'], Array(7).fill('OK'), ['before', 'current'], 2, ['python']]);
+    expect(told).toEqual(['8.4', ['pve1', 'pve2'], Array(8).fill('OK'), ['before', 'current'], 2, ['python']]);
   });
 
   it('to proxmox-api', async () => {

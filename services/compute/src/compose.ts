@@ -129,6 +129,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
     ...connected,
     pager: createPager(deriveKeys(config.SERVICE_SECRET, 'cursor')),
     quota: { counted: serversCounted, usualMax: config.SERVERS_PER_ORGANISATION },
+    snapshotsMax: config.SNAPSHOTS_PER_SERVER,
     targets: readers.targets,
   };
   return composeApiProcess(foundation, config, {

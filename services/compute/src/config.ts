@@ -129,6 +129,12 @@ export const serverShape = {
     .min(0)
     .default(50)
     .meta({ description: 'Servers that an organisation may have, unless staff have said otherwise of it' }),
+  SNAPSHOTS_PER_SERVER: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(20)
+    .meta({ description: 'Snapshots that a server may have; a further one is refused' }),
 };
 
 export const workerShape = {

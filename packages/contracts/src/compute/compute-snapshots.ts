@@ -96,7 +96,13 @@ export const takeServerSnapshot = endpoint({
   body: z.strictObject({ description: text(200).optional().describe('1 to 200 characters, to tell it apart by.') }),
   example: { description: 'before the relaunch' },
   response: { status: 202, schema: acceptedServerSnapshotSchema },
-  problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'snapshots_unsupported'],
+  problems: [
+    'operation_in_progress',
+    'needs_attention',
+    'server_not_operable',
+    'snapshots_unsupported',
+    'quota_exceeded',
+  ],
   tags,
 });
 

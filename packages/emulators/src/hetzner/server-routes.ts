@@ -107,7 +107,7 @@ function listServerActions(world: HetznerWorld, project: string, call: Call, val
 }
 
 function rebuild(world: HetznerWorld, project: string, call: Call, values: PathValues): Reply {
-  const { image: wanted } = parseBody(bodySchemas.rebuild, call);
+  const { image: wanted, user_data } = parseBody(bodySchemas.rebuild, call);
   const server = requireServer(world, project, pathValue(values, 'id'));
   const type = typeNamed(server.serverType);
   const image = imagesOf(world, project).find(
@@ -121,9 +121,13 @@ function rebuild(world: HetznerWorld, project: string, call: Call, values: PathV
   if (image.diskSize > type.disk) throw invalidField('image', 'image disk is bigger than server type disk');
   return jsonReply(201, {
     action: showAction(world, startAction(world, server, 'rebuild_server', { image, disk: image.disk })),
-    root_password: null,
+    root_password: passwordOf(server, user_data),
   });
 }
+
+/** Returns the new password of root, or null if the server has SSH keys or user data. */
+const passwordOf = ({ hasKeys }: Server, userData?: string): string | null =>
+  hasKeys || userData !== undefined ? null : 'emulator';
 
 function createImage(world: HetznerWorld, project: string, call: Call, values: PathValues): Reply {
   const order = parseBody(bodySchemas.createImage, call);
@@ -237,6 +241,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
     status: 'initializing',
     isHiddenLocked: false,
     isProtected: false,
+    hasKeys: (order.ssh_keys ?? []).length > 0 || order.user_data !== undefined,
     labels: order.labels ?? {},
     created: world.clock.now(),
     // These addresses are reserved for documentation.
@@ -250,7 +255,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
     server: showServer(world, server),
     action: showAction(world, action),
     next_actions: [],
-    root_password: 'emulator',
+    root_password: passwordOf(server),
   });
 }
 

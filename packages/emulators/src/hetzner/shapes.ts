@@ -240,9 +240,10 @@ function compare(one: unknown, other: unknown): number {
   return String(one) < String(other) ? -1 : String(one) > String(other) ? 1 : 0;
 }
 
-/** Tells whether labels match a selector such as `key=value,key2`. */
+/** Tells whether labels match a selector such as `key=value,key2,!key3`. */
 export const matchesLabels = (selector: string, labels: Readonly<Record<string, string>>): boolean =>
   selector.split(',').every((part) => {
+    if (part.startsWith('!')) return !Object.hasOwn(labels, part.slice(1));
     const [key = '', value] = part.split(/==?/);
     return Object.hasOwn(labels, key) && (value === undefined || labels[key] === value);
   });

@@ -43,7 +43,8 @@ const vmChange = z
     addresses: z.array(z.string()).nullable(),
   })
   .partial();
-const nodeChange = z.strictObject({ isDown: z.boolean() });
+const nodeChange = z.strictObject({ isDown: z.boolean(), isSilent: z.boolean() }).partial();
+const clusterChange = z.strictObject({ resizesAtOnce: z.boolean() });
 const snapshotChange = z.strictObject({ snapstate: z.string().nullable(), parent: z.string().nullable() }).partial();
 
 /**
@@ -77,9 +78,18 @@ const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
       });
       return emptyReply(204);
     }),
+    routeAt('PATCH', '/emulator/cluster', (call) => {
+      Object.assign(world, parseAdmin(clusterChange, call));
+      return emptyReply(204);
+    }),
     routeAt('PATCH', '/emulator/nodes/:node', (call, values) => {
-      if (parseAdmin(nodeChange, call).isDown) world.downNodes.add(pathValue(values, 'node'));
-      else world.downNodes.delete(pathValue(values, 'node'));
+      const { isDown, isSilent } = parseAdmin(nodeChange, call);
+      const change = (nodes: Set<string>, isIn: boolean | undefined): void => {
+        if (isIn === true) nodes.add(pathValue(values, 'node'));
+        if (isIn === false) nodes.delete(pathValue(values, 'node'));
+      };
+      change(world.downNodes, isDown);
+      change(world.silentNodes, isSilent);
       return emptyReply(204);
     }),
     routeAt('PATCH', '/emulator/servers/:id/snapshots/:name', (call, values) => {

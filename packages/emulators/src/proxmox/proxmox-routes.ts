@@ -52,7 +52,13 @@ function nextId({ state }: ProxmoxWorld, call: Call): Reply {
 }
 
 const clusterRoutes: readonly AccountRoute[] = [
-  apiAt('GET', '/version', () => dataReply({ version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' })),
+  apiAt('GET', '/version', ({ resizesAtOnce }) =>
+    dataReply(
+      resizesAtOnce
+        ? { version: '7.4-19', release: '7.4', repoid: 'f98bf8d4' }
+        : { version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' },
+    ),
+  ),
   apiAt('GET', '/nodes', ({ downNodes }) =>
     dataReply(
       nodeNames.map((node) => ({
@@ -80,7 +86,9 @@ const clusterRoutes: readonly AccountRoute[] = [
   apiAt('GET', '/cluster/nextid', (world, _account, call) => nextId(world, call)),
   apiAt('GET', '/cluster/resources', (world, account, call) => {
     allowQuery(call, ['type']);
-    return dataReply(vmsOf(world, account).map((vm) => showResource(vm, world.downNodes.has(vm.node))));
+    const { downNodes, silentNodes } = world;
+    const isSilent = ({ node }: Vm): boolean => downNodes.has(node) || silentNodes.has(node);
+    return dataReply(vmsOf(world, account).map((vm) => showResource(vm, isSilent(vm))));
   }),
   apiAt('GET', '/storage', (_world, _account, call) => {
     allowQuery(call, ['type']);
@@ -173,10 +181,16 @@ function resize(world: ProxmoxWorld, account: string, call: Call, values: PathVa
   if (disk !== 'scsi0') throw died(`disk '${disk}' does not exist`);
   const wantedGb = Number.parseInt(size, 10);
   if (wantedGb < vm.diskGb) throw died('shrinking disks is not supported');
+  if (!world.resizesAtOnce) {
+    const dies = isBusy(world.state, vm) ? { dies: `can't lock file '${lockFileOf(vm)}' - got timeout` } : {};
+    return dataReply(startTask(world, vm, { type: 'resize', account, diskGb: wantedGb, ...dies }));
+  }
   vm.diskGb = wantedGb;
   world.save();
   return dataReply(null);
 }
+
+const lockFileOf = ({ vmid }: Vm): string => `/var/lock/qemu-server/lock-${vmid}.conf`;
 
 function setPower(world: ProxmoxWorld, account: string, call: Call, values: PathValues): Reply {
   parseForm(bodySchemas.power, call);

@@ -58,10 +58,12 @@ const taskSchema = z.strictObject({
   isOver: z.boolean(),
   /** The result of the task: `OK` or an error. */
   exitstatus: z.string(),
-  /** The VM that the task changes. `snapname` and `starts` are the other arguments of the task. */
+  /** The VM that the task changes. `snapname`, `starts` and `diskGb` are the other arguments of the task. */
   vmid: z.int(),
   snapname: z.string().nullable(),
   starts: z.boolean(),
+  /** The new size of the disk, or null if the task does not change the size. */
+  diskGb: z.int().nullable().default(null),
 });
 
 export const proxmoxStateSchema = z.strictObject({
@@ -150,6 +152,9 @@ const effects: Readonly<Record<string, (vm: Vm, task: Task, state: ProxmoxState)
   qmreset: (vm) => setPower(vm, true),
   qmstop: (vm) => setPower(vm, false),
   qmshutdown: (vm) => setPower(vm, false),
+  resize: (vm, { diskGb }) => {
+    vm.diskGb = diskGb ?? vm.diskGb;
+  },
   qmsnapshot: endSnapshot,
   qmdelsnapshot: removeSnapshot,
   qmrollback: rollBack,
@@ -197,6 +202,10 @@ export interface ProxmoxWorld {
   readonly taskSeconds: TaskSeconds;
   /** Nodes that the other nodes cannot reach. */
   readonly downNodes: Set<string>;
+  /** Nodes that send no statistics to the cluster and answer every call. */
+  readonly silentNodes: Set<string>;
+  /** True if the cluster resizes a disk within the call, as Proxmox VE 7 does, and not in a task. */
+  resizesAtOnce: boolean;
   /**
    * Saves the state, and then writes an accepted task to the ledger. After a crash between the two writes, the next
    * start completes the ledger from the state.
@@ -235,7 +244,8 @@ export function openWorld(
     for (const task of over.sort((one, other) => one.endsAt - other.endsAt)) endTask(state, task);
     if (over.length > 0) save();
   };
-  return { state, clock, taskSeconds, downNodes: new Set(), save, endDue };
+  const nodes = { downNodes: new Set<string>(), silentNodes: new Set<string>() };
+  return { state, clock, taskSeconds, ...nodes, resizesAtOnce: false, save, endDue };
 }
 
 /**
@@ -277,6 +287,7 @@ interface TaskOrder {
   lock?: string;
   snapname?: string;
   starts?: boolean;
+  diskGb?: number;
   /** The error with which the task ends at once. Proxmox accepts such a call, and only the task reports the error. */
   dies?: string;
 }
@@ -319,6 +330,7 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
     isOver: false,
     exitstatus: order.dies ?? (isDoomed ? failureOf(order.type) : 'OK'),
     ...{ vmid: vm.vmid, snapname: order.snapname ?? null, starts: order.starts ?? false },
+    diskGb: order.diskGb ?? null,
   };
   state.tasks.push(task);
   if (order.dies !== undefined) {

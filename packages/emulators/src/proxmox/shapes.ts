@@ -38,17 +38,15 @@ const gib = 2 ** 30;
 const isMaking = ({ lock }: Vm): boolean => lock === 'clone';
 const nameOf = (vm: Vm): string => (isMaking(vm) ? `VM ${vm.vmid}` : vm.name);
 
-export const showResource = (vm: Vm, isDown: boolean) => ({
-  ...{
-    id: `qemu/${vm.vmid}`,
-    type: 'qemu',
-    vmid: vm.vmid,
-    node: vm.node,
-    name: nameOf(vm),
-    status: isDown ? 'unknown' : vm.status,
-    template: vm.isTemplate ? 1 : 0,
-  },
-  ...{ maxcpu: vm.cores, maxmem: vm.memoryMb * 2 ** 20, maxdisk: vm.diskGb * gib },
+/** Shows a VM in the list of the cluster. A node that sends no statistics leaves only what every node knows of a VM. */
+export const showResource = (vm: Vm, isSilent: boolean) => ({
+  ...{ id: `qemu/${vm.vmid}`, type: 'qemu', vmid: vm.vmid, node: vm.node },
+  ...(isSilent
+    ? { status: 'unknown' }
+    : {
+        ...{ name: nameOf(vm), status: vm.status, template: vm.isTemplate ? 1 : 0 },
+        ...{ maxcpu: vm.cores, maxmem: vm.memoryMb * 2 ** 20, maxdisk: vm.diskGb * gib },
+      }),
   ...(vm.lock === null ? {} : { lock: vm.lock }),
 });
 

@@ -9,6 +9,8 @@ import type { ComputeDatabase, Tx } from './database.store';
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: ComputeDatabase;
   quota: QuotaRule;
+  /** The number of snapshots of a server from which a further one is refused. */
+  snapshotsMax: number;
   targets: Targets<ComputeReader>;
 }
 

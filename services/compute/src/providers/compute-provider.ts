@@ -45,6 +45,11 @@ export interface ComputeReader {
    * capability rejects with `unsupported`.
    */
   readonly capabilities: readonly string[];
+  /**
+   * Whether a rollback or rebuild gives root of a machine without SSH keys a new password. Only the provider's answer
+   * contains the password, and drivers do not keep it.
+   */
+  readonly changesRootPassword?: boolean;
   /** The machine; null if the provider does not have it (any more). */
   readMachine(machineId: string, signal?: AbortSignal): Promise<Machine | null>;
   /** The machine that was ordered under this name; null if there is none. */

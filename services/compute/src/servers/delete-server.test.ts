@@ -96,6 +96,32 @@ it('deletes machine, disk and snapshots with one call and one audit entry, and t
   expect(await auditedOf(world.api, pathOf(serverId))).toEqual(['server.delete']);
 });
 
+it('deletes twelve snapshots in more than one attempt, and no attempt counts as failed', async () => {
+  const { serverId, machineId } = await makeDisk(world);
+  for (let made = 1; made < 12; made += 1) await world.project.makeSnapshot(machineId);
+  const workflow = await carryOut(serverId);
+  expect(workflow.status).toBe('succeeded');
+  const { attempts } = workflow.steps.find(({ name }) => name === 'discard_snapshots') ?? { attempts: 0 };
+  expect(attempts).toBeGreaterThan(1);
+  expect(await world.project.snapshotsOf(machineId)).toEqual([]);
+});
+
+it('looks for snapshots until none is left, so that one which a listing lacked is deleted too', async () => {
+  const { serverId, machineId, snapshotId } = await makeDisk(world);
+  await world.project.makeSnapshot(machineId);
+  const { url, token } = world.project.target() as { url: string; token: string };
+  const headers = { authorization: `Bearer ${token}` };
+  const { image } = (await (await fetch(`${url}/images/${snapshotId}`, { headers })).json()) as { image: object };
+  await world.endWorkers();
+  const accepted = await remove(serverId);
+  // Each of the worker's first three listings has one snapshot of two.
+  const answer = { kind: 'edited', set: { images: [image] } } as const;
+  await world.project.fault({ method: 'GET', path: '^/v1/images$', times: 3, answer });
+  world.spawnWorker();
+  expect(await ended(world, accepted.headers['location'])).toMatchObject({ status: 'succeeded' });
+  expect(await world.project.snapshotsOf(machineId)).toEqual([]);
+});
+
 it('refuses a protected snapshot and a protected or locked machine, as its preflight says, and stops nothing', async () => {
   const { serverId, machineId, snapshotId } = await makeDisk(world);
   await world.project.admin('PATCH', `/images/${snapshotId}`, { isDeleteProtected: true });

@@ -1,7 +1,7 @@
 import { powerStateSchema, serverStatusSchema } from '@drydock/contracts/compute/compute-servers';
 import { conclude, fail, retryLater, type StepContext, StepFailure } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, followChange, type Step, sendOnce } from '../changes/provider-change';
+import { carryOutDeletion, followChange, retryCleanUp, type Step, sendOnce } from '../changes/provider-change';
 import { pollSeconds, readForStep } from '../changes/provider-failure';
 import { defineWorkflow, driverOf } from '../context/context';
 import type { Accepted } from '../providers/compute.types';
@@ -100,16 +100,22 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
   .onEnd({ failed: (tx, run) => keepServer(tx, run.subject.id, run.input.before) })
   .build();
 
+/** The largest number of snapshots that one attempt deletes. An attempt has enough time for so many. */
+const deletionsMax = 10;
+
 /**
  * Deletes the snapshots that the provider keeps separately from the machine. Snapshots that the provider keeps in the
- * machine are already gone. A refused deletion waits for staff, because the snapshot holds the customer's data.
+ * machine are already gone. A refused deletion waits for staff, because the snapshot holds the customer's data. The
+ * step is repeated until no snapshot is listed, which does not count as a failed attempt.
  */
 async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
   const snapshots = await readForStep(driver.listSnapshots(machineId, step.signal), step);
-  for (const { id: snapshotId } of snapshots) {
+  for (const { id: snapshotId } of snapshots.slice(0, deletionsMax)) {
     const deletion = { kind: 'delete_snapshot', reference: step.workflowId, machineId, snapshotId } as const;
     await carryOutDeletion(step, driver, deletion).catch((error: unknown) => {
       throw error instanceof StepFailure ? fail(error.problem.code, { internal: error.message, cause: error }) : error;
     });
   }
+  // A snapshot may be missing in a listing that another deletion changes. So only an empty listing is the end.
+  if (snapshots.length > 0) throw retryCleanUp();
 }

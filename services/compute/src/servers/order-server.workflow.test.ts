@@ -96,6 +96,17 @@ it('finds the machine of an order whose answer was lost, and makes no second one
   expect(await world.project.machinesNamed(server.id)).toHaveLength(1);
 });
 
+it('deletes the machine of a failed order although the provider’s listing lacks the machine', async () => {
+  const edited = (path: string, times: number, set: Record<string, unknown>) =>
+    world.project.fault({ method: 'GET', path, times, answer: { kind: 'edited', set } });
+  await edited('^/v1/servers$', 1_000, { servers: [] });
+  await edited('^/v1/actions$', 1, { 'actions.0.status': 'error' });
+  const { workflow, server } = await outcomeOf();
+  expect(workflow).toMatchObject({ status: 'failed', error: { code: 'order_failed' } });
+  await world.project.admin('DELETE', '/faults');
+  expect(await world.project.machinesNamed(server.id)).toEqual([]);
+});
+
 it('waits for staff when the machine of a failed order cannot be deleted', async () => {
   const ofActions = (status: string, times: number) =>
     world.project.fault({

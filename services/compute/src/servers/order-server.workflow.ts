@@ -5,20 +5,29 @@ import { carryOutDeletion, followChange, retryCleanUp, type Step, sendOnce } fro
 import { pollSeconds, readForStep, refusedSend } from '../changes/provider-failure';
 import { secondsOfSearch } from '../changes/provider-send.store';
 import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
-import type { MachineOrder } from '../providers/compute.types';
+import type { Machine, MachineOrder } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
 import { activateServer, databaseTime, failServer, findServer, recordMachine } from './server.store';
 
 /**
  * Deletes the machine that a failed order may have made, and returns once the provider does not know it any more. The
- * machine is found by its name, because the answer to the order may have been lost.
+ * machine is found by its name, because the answer to the order may have been lost. A known `machineId` is asked for
+ * too, because a listing may miss a machine for a moment. It counts only under the server's name, because providers
+ * reuse numbers.
  */
 async function discardMachine(
   { database }: Pick<WorkContext, 'database'>,
   step: Step & { subject: { id: string } },
   driver: ComputeDriver,
+  machineId: string | null,
 ): Promise<void> {
-  const find = () => readForStep(driver.findMachine(step.subject.id, step.signal), step);
+  const { subject, signal } = step;
+  const find = async (): Promise<Machine | null> => {
+    const named = await readForStep(driver.findMachine(subject.id, signal), step);
+    if (named !== null || machineId === null) return named;
+    const numbered = await readForStep(driver.readMachine(machineId, signal), step);
+    return numbered?.name === subject.id ? numbered : null;
+  };
   const machine = await find();
   if (machine === null) {
     const searchedSeconds = await secondsOfSearch(database.sql(), step.workflowId);
@@ -86,7 +95,10 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
       const driver = driverOf(context, step, step.input.deployTarget);
       return sendOnce(context, step, { driver, change, checkpoint: step.outputs.prepare.checkpoint });
     },
-    undo: (step, context) => discardMachine(context, step, driverOf(context, step, step.input.deployTarget)),
+    undo: (step, context) => {
+      const machineId = step.outputs.create?.machineId ?? null;
+      return discardMachine(context, step, driverOf(context, step, step.input.deployTarget), machineId);
+    },
     commit: (tx, step, { machineId }) => recordMachine(tx, step.subject.id, machineId),
   })
   .step('follow', {

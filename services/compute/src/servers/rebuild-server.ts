@@ -7,7 +7,7 @@ import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint, Machine } from '../providers/compute.types';
-import { acceptMachineWork, readEarlyCheckpoint, readServerMachine } from './machine-work';
+import { acceptMachineWork, readEarlyCheckpoint, readerOf, readServerMachine } from './machine-work';
 import { rebuildServerWorkflow } from './rebuild-server.workflow';
 import { refuseInoperable, refuseRebuild } from './server.rules';
 import { serverPath, serverResourceKey } from './server.types';
@@ -28,6 +28,12 @@ export const preflightRebuild = (context: HandlerContext) =>
           code: 'server_running',
           detail: 'The machine is stopped without notice.',
         },
+        machine !== null &&
+          readerOf(context, server).changesRootPassword === true && {
+            level: 'WARNING',
+            code: 'root_password_changed',
+            detail: 'Root gets a new password, which nobody is told, and the image holds no SSH key of yours.',
+          },
         isKeepable && {
           level: 'INFO',
           code: 'take_a_snapshot',

@@ -7,13 +7,21 @@ import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type ComputeWorld, openWorld } from '../../test/compute-world';
 import { givenServer, startReconciliation } from '../../test/given-server';
+import { type ComputeDatabase, openDatabase } from '../context/database.store';
+import { applySeen, databaseTime, holdMachine, lockServer, releaseUnchanged, type SeenMachine } from './server.store';
+import { ownerOf } from './server.types';
 
 let world: ComputeWorld;
+let database: ComputeDatabase;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf(), { target: {} });
+  database = openDatabase(world.api.postgres.url, { max: 4 });
   world.spawnWorker();
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  await database.close();
+  await world.close();
+});
 
 const read = async (serverId: string) =>
   (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json as ComputeServerView;
@@ -140,6 +148,58 @@ it('leaves out a server that another workflow works on', async () => {
   );
   await reconcile();
   expect(await read(serverId)).toMatchObject({ operable: false, power_state: 'on' });
+});
+
+/** Records the machine `machineId` as running, as a listing that began at `listedAt` shows it. */
+const recordAsOn = (machineId: string, listedAt: Date): Promise<void> => {
+  const state = { vendorStatus: 'running', powerState: 'on', spec: null } as const;
+  const seen: SeenMachine = { ...state, machineId, name: '', addresses: [] };
+  const range = { mode: 'live', deployTarget: 'fsn' } as const;
+  return database.transaction((tx) => applySeen(tx, range, [seen], listedAt.toISOString()));
+};
+
+it.each(['before', 'after'])(
+  'leaves out a server that a workflow gets while the reconciliation waits for it, listed %s the acceptance',
+  async (listed) => {
+    const serverId = await givenServer(world.api, world.caller);
+    const machineId = `0${serverId}`;
+    const recording = await database.transaction(async (tx) => {
+      const listedBefore = await databaseTime(database.pool);
+      await lockServer(tx, ownerOf(world.caller), serverId);
+      await database.sql(tx).query(
+        `INSERT INTO workflow
+           (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, due_at)
+         VALUES (gen_random_uuid(), 'roll_back_server', 'server:' || $1::text, 'server', $1::text,
+           gen_random_uuid(), 'live', '{}', 'test', now() + interval '1 hour')`,
+        [serverId],
+      );
+      await holdMachine(tx, serverId, 'rebooting');
+      const listedAt = listed === 'before' ? listedBefore : await databaseTime(database.pool);
+      const work = recordAsOn(machineId, listedAt);
+      // An error is thrown below, where the work is awaited.
+      work.catch(() => undefined);
+      await until(
+        async () =>
+          (
+            await world.api.rows(
+              `SELECT 1 FROM pg_stat_activity
+               WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%servers%'`,
+            )
+          ).length > 0,
+      );
+      return { work };
+    });
+    await recording.work;
+    expect(await read(serverId)).toMatchObject({ operable: false, power_state: 'rebooting' });
+  },
+);
+
+it('does not record a listing that began before a failed workflow released the server', async () => {
+  const serverId = await givenServer(world.api, world.caller, { operable: false, powerState: 'stopping' });
+  const listedAt = await databaseTime(database.pool);
+  await database.transaction((tx) => releaseUnchanged(tx, serverId, 'off'));
+  await recordAsOn(`0${serverId}`, listedAt);
+  expect(await read(serverId)).toMatchObject({ operable: true, power_state: 'off' });
 });
 
 it('the reconciliation of the sandbox touches no live server', async () => {

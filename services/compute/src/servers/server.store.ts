@@ -136,11 +136,13 @@ export async function releaseMachine(tx: Tx, serverId: string, machine: Machine,
 }
 
 /**
- * Makes the server operable again without reading its machine. The next reconciliation records the state. A server
- * whose machine has vanished stays inoperable.
+ * Makes the server operable again without reading its machine. The next reconciliation records the state. A listing
+ * that began before the release may show a passing state, so it is not recorded. A server whose machine has vanished
+ * stays inoperable.
  */
 export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> {
-  await tx.server.updateMany({ where: { id: serverId, vanishedAt: null }, data: { operable: true, powerState } });
+  const data = { operable: true, powerState, observedAt: await databaseTime(tx) };
+  await tx.server.updateMany({ where: { id: serverId, vanishedAt: null }, data });
 }
 
 /** Marks the server as terminating, when its deletion is accepted. */
@@ -209,17 +211,27 @@ export async function listExpected(tx: Reader, { mode, deployTarget }: Range, li
 }
 
 /**
+ * Locks the servers of the target until the transaction ends. Its own statement is needed: a statement that waits for a
+ * row sees the row's new version, but not the workflow that was accepted with that version.
+ */
+const lockRange = (tx: Tx, { mode, deployTarget }: Range): Promise<unknown> =>
+  tx.$queryRaw`
+    SELECT id FROM servers WHERE mode = ${mode}::mode AND deploy_target = ${deployTarget} AND status = 'active'
+    ORDER BY id FOR UPDATE`;
+
+/**
  * Records power, addresses, size and status from the provider, unless a newer state is recorded or a workflow works on
  * the server. A server whose machine is seen becomes operable, unless one of its workflows waits for staff. A machine
  * that had vanished counts as seen only if its name is the id of the server, because providers reuse numbers.
  */
-export const applySeen = (
+export async function applySeen(
   tx: Tx,
   { mode, deployTarget }: Range,
   seen: readonly SeenMachine[],
   listedAt: string,
-): Promise<number> =>
-  tx.$executeRaw`
+): Promise<void> {
+  await lockRange(tx, { mode, deployTarget });
+  await tx.$executeRaw`
     UPDATE servers SET vendor_status = seen."vendorStatus", power_state = seen."powerState"::power_state,
       spec = coalesce(seen.spec, servers.spec),
       addresses = ARRAY(SELECT jsonb_array_elements_text(seen.addresses)), vanished_at = NULL,
@@ -234,6 +246,7 @@ export const applySeen = (
       AND (servers.vanished_at IS NULL OR seen.name = servers.id::text)
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
         AND status IN ('queued', 'running'))`;
+}
 
 /** The vendor status of a server whose machine has vanished. */
 const vanishedWord = 'not_found';
@@ -245,6 +258,7 @@ export async function applyVanished(
   machineIds: readonly string[],
   listedAt: string,
 ): Promise<string[]> {
+  await lockRange(tx, { mode, deployTarget });
   const rows = await tx.$queryRaw<{ id: string }[]>`
     UPDATE servers SET vendor_status = ${vanishedWord}, power_state = 'unknown', addresses = '{}', operable = false,
       vanished_at = clock_timestamp(),

@@ -163,7 +163,11 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
     expect(await preflight(serverId)).toMatchObject({
       would: expect.stringMatching(/with the image debian-12\. Everything on it is lost/),
       refusal: null,
-      findings: [{ code: 'server_running' }, { code: 'take_a_snapshot' }],
+      findings: [
+        { code: 'server_running' },
+        { level: 'WARNING', code: 'root_password_changed' },
+        { code: 'take_a_snapshot' },
+      ],
     });
     await project.admin('PATCH', `/servers/${machineId}`, { isProtected: true });
     expect(await preflight(serverId)).toMatchObject({ refusal: { code: 'rebuild_protected' } });

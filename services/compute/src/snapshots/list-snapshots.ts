@@ -32,13 +32,13 @@ export async function readRollbackWorld(
   snapshotId: string,
 ): Promise<RollbackWorld> {
   const reader = readerOf(context, server);
-  const { capabilities } = reader;
+  const { capabilities, changesRootPassword = false } = reader;
   const { machineId } = server;
-  if (machineId === null) return { machine: null, snapshot: null, capabilities };
+  if (machineId === null) return { machine: null, snapshot: null, capabilities, changesRootPassword };
   const [machine, snapshot] = await readForRequest((signal) =>
     Promise.all([reader.readMachine(machineId, signal), readNamedSnapshot(reader, machineId, snapshotId, signal)]),
   );
-  return { machine, snapshot, capabilities };
+  return { machine, snapshot, capabilities, changesRootPassword };
 }
 
 interface Positioned {

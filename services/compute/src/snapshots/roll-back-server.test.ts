@@ -174,7 +174,12 @@ it('the preflight reports what would be lost and how old the snapshot is, and ch
     },
   ]);
   const { findings } = answer.json as Preflight;
-  expect(findings.map(({ code }) => code)).toEqual(['old_snapshot', 'server_running', 'take_a_snapshot']);
+  expect(findings.map(({ level, code }) => `${level} ${code}`)).toEqual([
+    'WARNING old_snapshot',
+    'WARNING server_running',
+    'WARNING root_password_changed',
+    'INFO take_a_snapshot',
+  ]);
   expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [serverId])).toEqual([]);
 });
 

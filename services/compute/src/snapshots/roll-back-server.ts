@@ -59,7 +59,11 @@ function spaceOf({ machine, snapshot }: RollbackWorld): Preflight['space'] {
   };
 }
 
-function findingsOf(server: Server, { machine, snapshot, capabilities }: RollbackWorld, ageSeconds: number): Finding[] {
+function findingsOf(
+  server: Server,
+  { machine, snapshot, capabilities, changesRootPassword }: RollbackWorld,
+  ageSeconds: number,
+): Finding[] {
   const findings: Array<Finding | false> = [
     machine === null && { level: 'ERROR', code: 'machine_missing', detail: 'The provider knows no such machine.' },
     ageSeconds > oldAfterSeconds && {
@@ -72,6 +76,12 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
       code: 'server_running',
       detail: 'The machine is stopped without notice.',
     },
+    machine !== null &&
+      changesRootPassword && {
+        level: 'WARNING',
+        code: 'root_password_changed',
+        detail: 'Root gets a new password, which nobody is told. Check that the snapshot holds an SSH key of yours.',
+      },
     capabilities.includes('compute:snapshots') &&
       refuseInoperable(server) === null && {
         level: 'INFO',

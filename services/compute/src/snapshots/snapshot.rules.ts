@@ -10,6 +10,8 @@ export interface RollbackWorld {
   /** Null if this machine has no snapshot with that id. */
   snapshot: MachineSnapshot | null;
   capabilities: readonly string[];
+  /** See `changesRootPassword` of ComputeReader. */
+  changesRootPassword: boolean;
 }
 
 type Standing = Pick<Server, 'operable' | 'status'>;
@@ -46,6 +48,10 @@ export function refuseSnapshot(server: Standing, capabilities: readonly string[]
     refuseInoperable(server) ?? (capabilities.includes('compute:snapshots') ? null : { code: 'snapshots_unsupported' })
   );
 }
+
+/** The refusal of a further snapshot of a server that has `used` snapshots, or null. */
+export const refuseFurther = (used: number, limit: number): Refusal | null =>
+  used < limit ? null : { code: 'quota_exceeded', extra: { limit, used } };
 
 export function refuseDeletion(snapshot: MachineSnapshot | null): Refusal | null {
   if (snapshot === null) return { code: 'snapshot_not_on_server' };

@@ -4,13 +4,13 @@ import type { AwaitHandlers } from '@drydock/service/http';
 import { acceptWorkflow, assertAllowed, assertFree, followHeaders, problemOf } from '@drydock/workflow/http';
 import { waitForStep } from '@drydock/workflow/store';
 import { z } from 'zod';
-import { providerUnavailable } from '../changes/provider-failure';
+import { providerUnavailable, readForRequest } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { readerOf } from '../servers/machine-work';
 import { onServer, serverPath, serverResourceKey } from '../servers/server.types';
-import { readLockedServer } from '../servers/server-record';
-import { refuseSnapshot } from './snapshot.rules';
+import { readLockedServer, readServer } from '../servers/server-record';
+import { refuseFurther, refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 
 /** The part of the output of the step `send` that the answer shows. */
@@ -21,6 +21,8 @@ const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
  * slower snapshot is accepted and shown without its id.
  */
 const waitMs = 5_000;
+/** The time limit for counting the snapshots. It leaves `waitMs` of the time in which the service answers. */
+const countMsMax = 10_000;
 
 interface Accepted {
   workflowId: string;
@@ -30,10 +32,20 @@ interface Accepted {
 
 export const takeSnapshot = (context: HandlerContext) =>
   ({
-    execute: async (tx: Tx, request) => {
+    /** Resolves with the number of the server's snapshots. A refused request needs no number. */
+    preload: async (request) => {
+      const server = await readServer(context, request);
+      await assertFree(context.database.sql(), serverResourceKey(server.id));
+      const reader = readerOf(context, server);
+      const { machineId } = server;
+      if (machineId === null || refuseSnapshot(server, reader.capabilities) !== null) return 0;
+      return (await readForRequest((signal) => reader.listSnapshots(machineId, signal), countMsMax)).length;
+    },
+    execute: async (tx: Tx, request, used) => {
       const server = await readLockedServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
-      assertAllowed(refuseSnapshot(server, readerOf(context, server).capabilities));
+      const refusal = refuseSnapshot(server, readerOf(context, server).capabilities);
+      assertAllowed(refusal ?? refuseFurther(used, context.snapshotsMax));
       const { deployTarget, machineId } = server;
       const { description = '' } = request.body;
       const input = { deployTarget, machineId, description };
@@ -51,4 +63,4 @@ export const takeSnapshot = (context: HandlerContext) =>
       const body = { ...snapshot, workflow_id: workflowId };
       return { status: 202, headers: followHeaders(serverPath(params.serverId), workflowId), body };
     },
-  }) satisfies AwaitHandlers<typeof endpoint, Tx, undefined, Accepted>;
+  }) satisfies AwaitHandlers<typeof endpoint, Tx, number, Accepted>;

@@ -20,6 +20,7 @@ import {
   hetznerReader,
   imageSchema,
   isId,
+  machineLabel,
   prepareOn,
   readActions,
   type Seen,
@@ -226,7 +227,8 @@ async function sendDelete(
 
 async function sendSnapshot(api: ProviderApi, change: Of<'take_snapshot'>, signal?: AbortSignal): Promise<Accepted> {
   const { kind, machineId, description, reference } = change;
-  const value = { type: 'snapshot', description, labels: { [referenceLabel]: reference } };
+  const labels = { [referenceLabel]: reference, [machineLabel]: machineId };
+  const value = { type: 'snapshot', description, labels };
   const call = {
     method: 'POST',
     path: ['servers', machineId, 'actions', 'create_image'],

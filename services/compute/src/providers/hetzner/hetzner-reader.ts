@@ -54,8 +54,10 @@ export const imageSchema = z.object({
 });
 type HetznerImage = z.infer<typeof imageSchema>;
 
-/** A missing or null `next_page` marks the last page. */
-const metaSchema = z.object({ pagination: z.object({ next_page: z.int().positive().nullish() }) });
+/** A missing or null `next_page` marks the last page. The provider may leave out the total of a listing. */
+const metaSchema = z.object({
+  pagination: z.object({ next_page: z.int().positive().nullish(), total_entries: z.int().nonnegative().nullish() }),
+});
 
 export const errorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 
@@ -125,43 +127,105 @@ export const concerns = ({ resources }: HetznerAction, machineId: string): boole
   resources.some(({ id, type }) => type === 'server' && String(id) === machineId);
 
 const perPage = ['per_page', '50'] as const;
-/** The largest number of pages of a listing. They hold 10,000 objects, which is more than a project may have. */
+/**
+ * The largest number of pages of a listing. They hold 10,000 objects, which is more than a project may have. A longer
+ * listing is refused.
+ */
 const pagesMax = 200;
 
 /** Whether the text is an id of the provider. Any other text names no object, so the driver does not send it. */
 export const isId = (id: string): boolean => /^[1-9]\d{0,15}$/.test(id) && Number.isSafeInteger(Number(id));
 
-/** One page of a listing whose items are under `name`. */
+/** One page of a listing whose items are under `name`. `total` is the number of items of all pages, if it is known. */
 const pageSchema = <T>(name: string, item: z.ZodType<T>) =>
   z.looseObject({ meta: metaSchema }).transform((page, context) => {
     const items = z.array(item).safeParse(page[name]);
-    if (items.success) return { items: items.data, nextPage: page.meta.pagination.next_page ?? null };
+    const { next_page: nextPage = null, total_entries: total = null } = page.meta.pagination;
+    if (items.success) return { items: items.data, nextPage, total };
     context.addIssue(`no list of ${name}`);
     return z.NEVER;
   });
 
-async function readPages<T>(
+/** How often a listing is begun in which items are deleted meanwhile. */
+const listingsMax = 5;
+
+/** Reads a whole listing, newest item first. */
+async function readPages<T extends { id: number }>(
   api: ProviderApi,
   name: string,
   query: Query,
   item: z.ZodType<T>,
   signal?: AbortSignal,
 ): Promise<T[]> {
+  for (let begun = 0; begun < listingsMax; begun += 1) {
+    const items = await readPagesOnce(api, name, query, item, signal);
+    if (items !== null) return items;
+  }
+  throw new ComputeError('unavailable', `items are deleted from the listing of ${name} whenever it is read`);
+}
+
+/**
+ * Reads the pages of a listing one after the other. Null if the listing became shorter meanwhile, because an item may
+ * have moved from an unread page to a page that was read before. New items come first, so they only move items to
+ * unread pages.
+ */
+async function readPagesOnce<T extends { id: number }>(
+  api: ProviderApi,
+  name: string,
+  query: Query,
+  item: z.ZodType<T>,
+  signal?: AbortSignal,
+): Promise<T[] | null> {
   const schema = pageSchema(name, item);
-  const items: T[] = [];
-  for (let page: number | null = 1, read = 0; page !== null && read < pagesMax; read += 1) {
+  const items = new Map<number, T>();
+  let totalBefore = 0;
+  for (let page: number | null = 1, read = 0; page !== null; read += 1) {
+    // An object that a cut listing lacks would count as deleted.
+    if (read === pagesMax) throw new ComputeError('rejected', `there are more than ${pagesMax} pages of ${name}`);
     const answer: z.infer<typeof schema> | null = await api.read(
       [name],
-      [...query, perPage, ['page', String(page)]],
+      [...query, ['sort', 'id:desc'], perPage, ['page', String(page)]],
       schema,
       signal,
     );
     // A listing may be empty but never missing. A 404 means a wrong URL, and must not make all machines look vanished.
     if (answer === null) throw new ComputeError('rejected', `there is no listing of ${name} at this address`);
-    items.push(...answer.items);
+    if (answer.total !== null && answer.total < totalBefore) return null;
+    totalBefore = answer.total ?? totalBefore;
+    for (const one of answer.items) items.set(one.id, one);
     page = answer.nextPage;
   }
-  return items;
+  return [...items.values()];
+}
+
+/** The label that names the machine of a snapshot. The provider cannot filter by the machine itself. */
+export const machineLabel = 'drydock-machine';
+
+/**
+ * Reads every image that can be a snapshot of the machine. Only snapshots with the label of another machine are left
+ * out, so the number of pages does not depend on the other customers of the project. A snapshot without the label was
+ * made in the provider's console or by a release that did not set it.
+ */
+async function readImagesOf(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<HetznerImage[]> {
+  const queries: Query[] = [
+    [
+      ['type', 'snapshot'],
+      ['label_selector', `!${machineLabel}`],
+    ],
+    [
+      ['type', 'snapshot'],
+      ['label_selector', `${machineLabel}=${machineId}`],
+    ],
+    [
+      ['type', 'backup'],
+      ['bound_to', machineId],
+    ],
+  ];
+  const images = new Map<number, HetznerImage>();
+  // The listings are read one after the other, so that an abort leaves at most one call under way.
+  for (const query of queries)
+    for (const image of await readPages(api, 'images', query, imageSchema, signal)) images.set(image.id, image);
+  return [...images.values()];
 }
 
 /** The newest actions of the machine, at most 50, newest first; empty when the machine is gone. */
@@ -199,6 +263,8 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
   return {
     provider: 'hetzner',
     capabilities: ['compute:snapshots', 'compute:rebuild'],
+    // Drydock orders every machine without SSH keys.
+    changesRootPassword: true,
     readMachine: async (machineId, signal) => {
       if (!isId(machineId)) return null;
       const answer = await api.read(['servers', machineId], [], z.object({ server: serverSchema }), signal);
@@ -214,14 +280,11 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
     },
     listMachines: async (signal) => (await readPages(api, 'servers', [], serverSchema, signal)).map(machineOf),
     listSnapshots: async (machineId, signal) => {
-      const query: Query = [
-        ['type', 'snapshot'],
-        ['type', 'backup'],
-        ['sort', 'created:desc'],
-      ];
-      // The listing is filtered here, because the provider cannot filter by the machine that a snapshot was made from.
-      const images = await readPages(api, 'images', query, imageSchema, signal);
-      return images.map((image) => snapshotOf(image, machineId)).filter((snapshot) => snapshot !== null);
+      const images = isId(machineId) ? await readImagesOf(api, machineId, signal) : [];
+      return images
+        .map((image) => snapshotOf(image, machineId))
+        .filter((snapshot) => snapshot !== null)
+        .sort((one, other) => other.createdAt.getTime() - one.createdAt.getTime() || Number(other.id) - Number(one.id));
     },
     readSnapshot: async (machineId, snapshotId, signal) => {
       if (!isId(snapshotId)) return null;

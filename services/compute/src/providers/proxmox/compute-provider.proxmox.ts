@@ -20,8 +20,9 @@ import {
   powerOrderOf,
   prepareChange,
   readCheckpoint,
+  type VmSize,
 } from './proxmox-find';
-import { findVm, proxmoxReader, refusalIn } from './proxmox-reader';
+import { findVm, listTasks, proxmoxReader, refusalIn } from './proxmox-reader';
 import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
 
 /** A node lists a task as soon as the task's process exists, so 30 seconds are ample. */
@@ -128,14 +129,46 @@ async function sendStart(
   if (machine?.isLocked === true) throw new ComputeError('locked', `VM ${machineId} is still being made`);
   if (machine?.powerState === 'on') return { actionId: null, machineId, snapshotId: null };
   if (size === undefined) throw new ComputeError('order_refused', `the size ${order.spec} is not configured any more`);
+  // The comparison is in bytes, because the provider's G is 2^30 bytes. `diskGb` is rounded, so 10^7 bytes are ignored.
+  if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7) await growDisk({ api, reader }, vm, size, signal);
   const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
   await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
-  const grown = { disk: firstDisk, size: `${size.diskGb}G` };
-  // The comparison is in bytes, because the provider's G is 2^30 bytes. `diskGb` is rounded, so 10^7 bytes are ignored.
-  if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7)
-    await api.change({ method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) }, kind, z.unknown(), signal);
   const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
   return { actionId: upid, machineId, snapshotId: null };
+}
+
+/** The number of reads of a resize within one call, half a second apart. A longer resize needs another call. */
+const resizeReadsMax = 10;
+
+/**
+ * Grows the first disk, and returns once it has grown. Proxmox VE 8 answers with a task, version 7 with null once the
+ * disk has grown. A task of an earlier call is followed, and not begun again.
+ *
+ * @throws ComputeError `locked` while the disk still grows, `rejected` if it cannot grow. The VM is not started then
+ */
+async function growDisk(
+  { api, reader }: Pick<Sender, 'api' | 'reader'>,
+  vm: Resource,
+  { diskGb }: VmSize,
+  signal?: AbortSignal,
+): Promise<void> {
+  const machineId = String(vm.vmid);
+  const [earlier] = await listTasks(api, { node: vm.node, machineId }, { source: 'all', type: 'resize' }, signal);
+  let action = earlier === undefined ? null : await reader.readAction(machineId, earlier.upid, signal);
+  if (action === null || action.state === 'succeeded' || action.failure?.reason === 'locked') {
+    const grown = { disk: firstDisk, size: `${diskGb}G` };
+    const call = { method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) } as const;
+    const upid = await api.change(call, 'start', dataOf(upidSchema.nullable()), signal);
+    if (upid === null) return;
+    action = await reader.readAction(machineId, upid, signal);
+  }
+  for (let reads = 1; action.state === 'running' && reads < resizeReadsMax; reads += 1) {
+    await wait(500, undefined, { signal });
+    action = await reader.readAction(machineId, action.id, signal);
+  }
+  if (action.state === 'succeeded') return;
+  const { reason, internal } = action.failure ?? { reason: 'locked', internal: 'it is still running' };
+  throw new ComputeError(reason === 'locked' ? 'locked' : 'rejected', `resize of VM ${machineId}: ${internal}`);
 }
 
 async function sendPower(
@@ -161,10 +194,10 @@ async function sendDelete(
   signal?: AbortSignal,
 ): Promise<Accepted> {
   const { kind, machineId } = change;
-  if ((await assertDeletionAllowed(reader, change, signal)) === null)
-    return { actionId: null, machineId, snapshotId: null };
+  const machine = await assertDeletionAllowed(reader, change, signal);
+  if (machine === null) return { actionId: null, machineId, snapshotId: null };
   const vm = await requireFree(api, machineId, checkpoint, signal);
-  if (vm.status === 'running') await stopVm(api, reader, vm, signal);
+  if (machine.vendorStatus === 'running') await stopVm(api, reader, vm, signal);
   const call = { method: 'DELETE', path: vmPath(vm), query: [['purge', '1']] } as const;
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
 }

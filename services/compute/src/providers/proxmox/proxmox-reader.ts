@@ -44,11 +44,17 @@ export async function findVm(api: ProviderApi, machineId: string, signal?: Abort
 
 /**
  * The VM of an order. Until its clone is complete, a VM has its number and a lock but no name. So a clone whose answer
- * was lost is found by its number and its lock.
+ * was lost is found by its number and its lock. A VM whose node sends no statistics is listed without its name, so the
+ * VM itself is asked for it.
  */
 export async function findOrderedVm(api: ProviderApi, name: string, signal?: AbortSignal): Promise<Resource | null> {
+  const vms = await listVms(api, signal);
   const isOrdered = (vm: Resource): boolean => vm.name === name || (vm.lock === 'clone' && vm.vmid === vmidOf(name));
-  return (await listVms(api, signal)).find(isOrdered) ?? null;
+  const ordered = vms.find(isOrdered);
+  if (ordered !== undefined) return ordered;
+  const nameless = vms.find((vm) => vm.name === undefined && vm.vmid === vmidOf(name));
+  const status = nameless === undefined ? null : await readStatus(api, nameless, signal);
+  return nameless !== undefined && status?.name === name ? nameless : null;
 }
 
 /** The number of VMs that are read at the same time. */
@@ -56,12 +62,15 @@ const atOnceMax = 8;
 
 const pathOf = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
 
+const readStatus = (api: ProviderApi, vm: Resource, signal?: AbortSignal) =>
+  api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal);
+
 /** The time limit of a call to the guest's agent. If a guest hangs, the provider answers after three seconds. */
 const agentMsMax = 5_000;
 
 /** The addresses that the guest reports. The list is empty if no agent answers. */
 async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSignal): Promise<string[]> {
-  if (vm.status !== 'running') return [];
+  if (vm.status === 'stopped') return [];
   const ends = timeLimit(agentMsMax);
   const either = signal === undefined ? ends : AbortSignal.any([ends, signal]);
   try {
@@ -76,14 +85,18 @@ async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSigna
   }
 }
 
-const unknownMachine = (resource: Resource): Machine =>
-  machineOf({ resource, status: { vmid: resource.vmid, status: 'unknown' }, config: null, addresses: [] });
+const unknownMachine = (resource: Resource): Machine => {
+  const { vmid, lock } = resource;
+  return machineOf({ resource, status: { vmid, lock, status: 'unknown' }, config: null, addresses: [] });
+};
 
+/**
+ * Reads the VM from its node. The cluster's list does not tell the VM's state. The list shows a VM as `unknown` while
+ * its node sends no statistics, although the VM runs and its node answers.
+ */
 async function readVm(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
-  // The status is `unknown` while the node of the VM does not answer the cluster, so no further read can succeed.
-  if (vm.status === 'unknown') return unknownMachine(vm);
   const [status, config, addresses] = await Promise.all([
-    api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal),
+    readStatus(api, vm, signal),
     isWhole ? api.read(pathOf(vm, 'config'), [], dataOf(configSchema), signal) : null,
     readAddresses(api, vm, signal),
   ]);

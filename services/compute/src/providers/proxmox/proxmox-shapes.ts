@@ -9,12 +9,16 @@ const flag = z.union([z.literal(0), z.literal(1)]);
 /** The schema of an answer. Every answer is `{"data": …}`. */
 export const dataOf = <T>(schema: z.ZodType<T>) => z.object({ data: schema }).transform(({ data }) => data);
 
+/**
+ * A VM in the cluster's list. While its node sends no statistics, the status is `unknown`, and `name` and `template`
+ * are missing. The other fields are always right.
+ */
 export const resourceSchema = z.object({
   vmid: z.int().positive(),
   node: z.string().min(1),
   type: z.string(),
   name: z.string().optional(),
-  status: z.string(),
+  status: z.string().optional(),
   template: flag.optional(),
   lock: z.string().optional(),
 });
@@ -134,6 +138,7 @@ interface ReadVm {
 
 export function machineOf({ resource, status, config, addresses }: ReadVm): Machine {
   const note = readNote(config?.description);
+  const isTemplate = resource.template === 1 || config?.template === 1;
   return {
     ...{
       id: String(resource.vmid),
@@ -145,8 +150,8 @@ export function machineOf({ resource, status, config, addresses }: ReadVm): Mach
     isLocked: status.lock !== undefined,
     // Orders clone their machines from a template. So a template counts as protected from rollback, rebuild and
     // deletion.
-    isRebuildProtected: resource.template === 1,
-    isDeleteProtected: resource.template === 1 || config?.protection === 1,
+    isRebuildProtected: isTemplate,
+    isDeleteProtected: isTemplate || config?.protection === 1,
     ...{ spec: note?.spec ?? null, zone: resource.node, image: note?.image ?? null },
     architecture: config === null ? null : config.arch === 'aarch64' ? 'arm' : 'x86',
     diskGb: status.maxdisk === undefined ? null : Math.round(status.maxdisk / 1e7) / 100,

@@ -90,6 +90,41 @@ it('gives a machine its ordered size', async () => {
   expect(await world.driver.readMachine(machineId)).toMatchObject({ spec: 'large', diskGb: 85.9 });
 });
 
+/** Makes a machine that is not started yet, and returns the change that starts it. */
+async function makeUnstarted(labels: Record<string, string> = {}): Promise<{ machineId: string; start: Change }> {
+  const order = { ...rig.order(), spec: 'large', labels };
+  const { machineId } = await carryOut(world, { kind: 'create', reference: reference(), order });
+  return { machineId, start: { kind: 'start', reference: reference(), machineId, order } };
+}
+const opsOn = async (machineId: string): Promise<string[]> =>
+  (await world.admin.readLedger()).filter(({ resource }) => resource === machineId).map(({ op }) => op);
+
+it('starts a machine only once its disk has grown, and does not grow the disk twice', async () => {
+  const { machineId, start } = await makeUnstarted({ 'emulator.slow-seconds': '600' });
+  for (let tried = 0; tried < 2; tried += 1) expect((await refusalOf(send(start))).reason).toBe('locked');
+  expect(await opsOn(machineId)).toEqual(['qmclone', 'resize']);
+  await world.admin.changeClock({ advanceSeconds: 1_000 });
+  await carryOut(world, start);
+  expect(await opsOn(machineId)).toEqual(['qmclone', 'resize', 'qmstart']);
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', diskGb: 85.9 });
+});
+
+it('does not start a machine whose disk cannot grow', async () => {
+  const { machineId, start } = await makeUnstarted({ 'emulator.fail': 'resize' });
+  for (let tried = 0; tried < 2; tried += 1) expect((await refusalOf(send(start))).reason).toBe('rejected');
+  expect(await opsOn(machineId)).toEqual(['qmclone', 'resize']);
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off' });
+});
+
+it('gives a machine its ordered size at Proxmox VE 7, which grows a disk within the call', async () => {
+  await world.admin.call('PATCH', 'cluster', { resizesAtOnce: true });
+  const { machineId, start } = await makeUnstarted();
+  await carryOut(world, start);
+  await world.admin.call('PATCH', 'cluster', { resizesAtOnce: false });
+  expect(await opsOn(machineId)).toEqual(['qmclone', 'qmstart']);
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', diskGb: 85.9 });
+});
+
 it('refuses to start a machine whose ordered size is not configured any more', async () => {
   const order = rig.order();
   const create: Change = { kind: 'create', reference: reference(), order };
@@ -166,20 +201,57 @@ it('refuses to take or delete a snapshot of a locked machine, because the cluste
   for (const change of changes) expect((await refusalOf(send(change))).reason).toBe('locked');
 });
 
-it('lists the machines on other nodes while one node does not answer', async () => {
+const changeNode = (node: string, change: object) => world.admin.call('PATCH', `nodes/${node}`, change);
+
+it('lists the machines on other nodes while one node does not answer, and cannot read those on it', async () => {
   const [here, there] = [
     await orderMachine(world, { ...rig.order(), zone: 'pve1' }),
     await orderMachine(world, rig.order()),
   ];
-  const cutOff = (isDown: boolean) => world.admin.call('PATCH', 'nodes/pve2', { isDown });
-  await cutOff(true);
-  const listing = world.driver.listMachines();
-  await listing.catch(() => undefined);
-  await cutOff(false);
-  const listed = await listing;
+  // The driver stops calling the node for a while, so it is not the driver of the other tests.
+  const driver = world.open();
+  await rig.lockHidden(world.admin, there, true);
+  await changeNode('pve2', { isDown: true });
+  const outcomes = await Promise.allSettled([driver.listMachines(), refusalOf(driver.readMachine(there))]);
+  await changeNode('pve2', { isDown: false });
+  const [listing, refusal] = outcomes;
+  const listed = listing.status === 'fulfilled' ? listing.value : [];
   const machines = new Map(listed.map((machine) => [machine.id, machine]));
   expect(machines.get(here)).toMatchObject({ powerState: 'on', vendorStatus: 'running' });
-  expect(machines.get(there)).toMatchObject({ powerState: 'unknown', vendorStatus: 'unknown', addresses: [] });
+  const unknown = { powerState: 'unknown', vendorStatus: 'unknown', addresses: [], isLocked: true };
+  expect(machines.get(there)).toMatchObject(unknown);
+  expect(refusal).toMatchObject({ status: 'fulfilled', value: { reason: 'unavailable' } });
+});
+
+describe('while a node sends no statistics to its cluster, but answers', () => {
+  const order = { ...rig.order(), labels: {} };
+  let machineId = '';
+  beforeAll(async () => {
+    machineId = await orderMachine(world, order);
+    await changeNode('pve2', { isSilent: true });
+  });
+  afterAll(() => changeNode('pve2', { isSilent: false }));
+
+  it('reads, lists and finds a machine as it is', async () => {
+    const machine = await world.driver.readMachine(machineId);
+    expect(machine).toMatchObject({ name: order.name, powerState: 'on', vendorStatus: 'running', isLocked: false });
+    expect(machine?.addresses).toHaveLength(2);
+    expect(await world.driver.findMachine(order.name)).toEqual(machine);
+    expect(await world.driver.findMachine('nobody')).toBeNull();
+    const listed = (await world.driver.listMachines()).find(({ id }) => id === machineId);
+    expect(listed).toMatchObject({ name: order.name, powerState: 'on', addresses: machine?.addresses });
+  });
+
+  it('starts a machine after its rollback that ran before', async () => {
+    const snapshotId = await takeSnapshot(world, machineId);
+    expect(await ended(world, await send(rollbackTo(machineId, snapshotId)))).toMatchObject({ state: 'succeeded' });
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on' });
+  });
+
+  it('deletes a machine that runs', async () => {
+    await carryOut(world, { kind: 'delete', reference: reference(), machineId, name: order.name });
+    expect(await world.driver.readMachine(machineId)).toBeNull();
+  });
 });
 
 it.each([
