@@ -14,10 +14,11 @@ const unsupported = (what: string): Promise<never> =>
   );
 
 /**
- * The faults that end without a change of the request. `denied` ends once an operator has mended the key. A change that
- * may have been carried out is `unknown`: the next attempt reads what the vendor has.
+ * The faults that end without a change of the request. `denied` ends once an operator has mended the key. An answer
+ * that is not understood may be the page of a maintenance. A change that may have been carried out is `unknown`: the
+ * next attempt reads what the vendor has.
  */
-const passing: ReadonlySet<VendorFault> = new Set(['busy', 'unavailable', 'unknown', 'denied']);
+const passing: ReadonlySet<VendorFault> = new Set(['busy', 'unavailable', 'unknown', 'not_understood', 'denied']);
 const outageSeconds = 5;
 
 /**
@@ -38,10 +39,20 @@ export const vendorSiteHostReader: SiteHostReader = {
   readStorage: async () => null,
 };
 
-/** Sites that are hosting packages at a vendor. Drydock makes and removes them. Restores are the vendor's work. */
-export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
-  const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) =>
-    timelineOf(timelines, mode).findPackage(siteId, signal).catch(waitOutOutage);
+/**
+ * Sites that are hosting packages at a vendor. Drydock makes and removes them. Restores are the vendor's work.
+ * `packageIdOf` resolves with the package's id by Drydock's record, or with null. The record is missing until the
+ * creation has been checkpointed, and if Drydock's database was put back.
+ */
+export function vendorSiteHost(
+  timelines: VendorTimelines,
+  packageIdOf: (site: SiteRef) => Promise<string | null>,
+): SiteHost {
+  const find = async (site: SiteRef, signal?: AbortSignal) => {
+    const { siteId, mode } = site;
+    const knownId = await packageIdOf(site);
+    return timelineOf(timelines, mode).findPackage(siteId, signal, knownId).catch(waitOutOutage);
+  };
   return {
     ...vendorSiteHostReader,
     firstRelease: '',
