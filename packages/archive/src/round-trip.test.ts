@@ -199,6 +199,44 @@ test('an increment of an unchanged tree holds no entry', async () => {
   expect(describeTree(await restore([full, second]))).toEqual(describeTree(site));
 });
 
+/** Writes a file with a modification time of its own, as an artifact with fixed times is unpacked. */
+function deploy(location: string, content: string | Buffer): void {
+  writeFileSync(location, content);
+  utimesSync(location, 1_000_000_000, 1_000_000_000);
+}
+
+test('an increment takes a file whose content alone has changed, with its former length and time', async () => {
+  const site = freshFolder();
+  const large = randomBytes(9_500_000);
+  deploy(join(site, 'small'), 'aaaa');
+  deploy(join(site, 'same'), 'aaaa');
+  deploy(join(site, 'large'), large);
+  deploy(join(site, 'same-large'), large);
+  const full = await packDirectory(site);
+  large.writeUInt8(large.readUInt8(9_499_999) ^ 1, 9_499_999);
+  deploy(join(site, 'small'), 'bbbb');
+  deploy(join(site, 'large'), large);
+  const next = await packDirectory(site, [full]);
+  expect((await verifyChain([full, next], key, { contents: true }))[1]).toMatchObject({ entries: 2 });
+  const target = await restore([full, next]);
+  expect(readFileSync(join(target, 'small'), 'utf8')).toBe('bbbb');
+  expect(describeTree(target)).toEqual(describeTree(site));
+});
+
+test('an increment reads no file that has not been changed since shortly before its parent', async () => {
+  const site = freshFolder();
+  deploy(join(site, 'file'), 'aaaa');
+  const packAfter = async (created: number): Promise<number | undefined> => {
+    const full = await packDirectory(site, [], [], new Date(created));
+    // Only the content tells whether the file was read.
+    deploy(join(site, 'file'), randomBytes(4));
+    return (await verifyChain([full, await packDirectory(site, [full])], key))[1]?.entries;
+  };
+  const hour = 3_600_000;
+  expect(await packAfter(Date.now() + hour)).toBe(0);
+  expect(await packAfter(Date.now() + hour / 12)).toBe(1);
+});
+
 async function* pieces(...texts: string[]): AsyncGenerator<Buffer> {
   for (const text of texts) yield Buffer.from(text);
 }

@@ -75,12 +75,14 @@ export async function packDirectory(
   directory: string,
   parent: ArchiveLink[] = [],
   more: PackRoot[] = [],
+  created = createdAt,
 ): Promise<PackedLink> {
   const source = new MemoryArchive();
   const sequence = parent.length + 1;
   const identity = { archiveId: `archive-${sequence}`, siteId: 'site', orgId: 'org', sequence };
   const roots = [directoryRoot('files', directory), ...more];
-  const result = await pack({ roots, sink: source, key, identity, createdAt, ...(parent.length > 0 && { parent }) });
+  const to = { sink: source, key, identity, createdAt: created };
+  const result = await pack({ roots, ...to, ...(parent.length > 0 && { parent }) });
   return {
     source,
     expected: { archiveId: identity.archiveId, siteId: 'site', orgId: 'org', manifestMac: result.manifestMac },

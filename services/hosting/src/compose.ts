@@ -28,6 +28,7 @@ import { isArchiveMissing } from './providers/offsite-errors';
 import type { Destination, OffsiteDrivers, OffsiteReaders, OpenOptions } from './providers/offsite-storage';
 import { s3OffsiteStorage } from './providers/offsite-storage.s3';
 import type { S3Place } from './providers/s3-bucket';
+import type { SiteRef } from './providers/site-host';
 import { listLocalStorage, localDrillProbe, localSiteHost, localSiteHostReader } from './providers/site-host.local';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
 import { sshSiteHost, sshSiteHostReader } from './providers/ssh/site-host.ssh';
@@ -37,6 +38,7 @@ import { createVendorHttp, type VendorHttp } from './providers/vendor-http';
 import type { VendorTimelineReaders, VendorTimelines } from './providers/vendor-timeline';
 import { twentyiTimeline, twentyiTimelineReader } from './providers/vendor-timeline.twentyi';
 import { routes } from './routes';
+import { findVendorPackageId } from './sites/site.store';
 import { watchedStorage } from './sites/storage';
 import { keepSchedules, workflows } from './workflows';
 
@@ -315,7 +317,8 @@ export function composeWorker(config: WorkerConfig): Process {
   lifetime.onClose('site-host', () => client.close());
   const archiveKey = secretBuffers(config.ARCHIVE_KEY);
   const vendorTimelines = openVendors(config, lifetime);
-  const vendor = hasVendor(vendorTimelines) ? { vendor: vendorSiteHost(vendorTimelines) } : {};
+  const packageIdOf = (site: SiteRef) => findVendorPackageId(database.pool, { ...site, id: site.siteId });
+  const vendor = hasVendor(vendorTimelines) ? { vendor: vendorSiteHost(vendorTimelines, packageIdOf) } : {};
   const sshHosts = openSshHosts(config, lifetime);
   const context = {
     database,

@@ -48,8 +48,8 @@ export function tombstoneOf(path: ByteString): Entry {
 }
 
 /**
- * Tells whether a path is unchanged since the parent archive, apart from its attributes. Content counts as equal if
- * size and time (to the nanosecond) are equal.
+ * Tells whether a path is unchanged since the parent archive, apart from its attributes. Of the content only size and
+ * modification time (to the nanosecond) are compared.
  */
 export function isUnchanged(live: Omit<Entry, 'sha256' | 'attributes'>, recorded: Entry): boolean {
   return (

@@ -80,6 +80,8 @@ interface TreePacking {
   tally: RootTally;
   /** The tree of the parent chain, or null for a full archive. */
   parent: ParentTree | null;
+  /** The time of the parent archive. For a full archive the time does not matter. */
+  parentCreatedAt: Date;
   pace: Pace;
   onSkip: (skipped: SkippedPath) => void;
 }
@@ -117,7 +119,7 @@ async function packPath(
   const rememberName = (): void => {
     if (found.linked || found.type === 'hardlink') hardLinks.remember(live.stat, live.path);
   };
-  if (recorded !== null && isUnchanged(found, recorded) && hasAttributes(packing, { live, found, recorded })) {
+  if (recorded !== null && (await isAsRecorded(packing, { live, found, recorded }))) {
     rememberName();
     return 'present';
   }
@@ -178,14 +180,55 @@ const describeDirectory = (packing: TreePacking, live: LivePath): Entry => ({
 const attributesOf = (packing: TreePacking, { path, location }: LivePath): Buffer =>
   readAttributes(location, (part) => skip(packing, path, part));
 
+interface Compared {
+  live: LivePath;
+  found: Entry;
+  recorded: Entry;
+}
+
+const isAsRecorded = async (packing: TreePacking, compared: Compared): Promise<boolean> =>
+  isUnchanged(compared.found, compared.recorded) &&
+  (await hasContent(packing, compared)) &&
+  hasAttributes(packing, compared);
+
+/** The most milliseconds by which the clocks of the files' host and of the parent's time may differ. */
+const clockSkewMs = 600_000;
+
+/**
+ * Tells whether a file with the recorded size and modification time still has the recorded content. Tools that unpack
+ * artifacts give new content the old time. No tool can set the time of the last change of the inode, so a file is read
+ * only if it was changed since the parent was made. The next increment finds a change after this reading in the same
+ * way.
+ */
+async function hasContent(
+  { parentCreatedAt, pace }: TreePacking,
+  { live, found, recorded }: Compared,
+): Promise<boolean> {
+  if (found.type !== 'file') return true;
+  if (live.stat.ctimeNs < BigInt(parentCreatedAt.getTime() - clockSkewMs) * 1_000_000n) return true;
+  const file = openFile(live);
+  if (file === null || file === 'closed') return false;
+  try {
+    const digest = createHash('sha256');
+    const piece = Buffer.allocUnsafe(Math.min(recorded.size, 2 ** 20));
+    for (let at = 0; at < recorded.size; ) {
+      const content = readUpTo(file, piece.subarray(0, recorded.size - at), at);
+      if (content.length === 0) return false;
+      digest.update(content);
+      at += content.length;
+      await pace();
+    }
+    return digest.digest().equals(recorded.sha256);
+  } finally {
+    closeSync(file);
+  }
+}
+
 /**
  * Tells whether an otherwise unchanged path still has the recorded attributes. They are compared, because a change of
  * attributes does not change the modification time.
  */
-function hasAttributes(
-  packing: TreePacking,
-  { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry },
-): boolean {
+function hasAttributes(packing: TreePacking, { live, found, recorded }: Compared): boolean {
   if (found.type !== 'file') return found.attributes.equals(recorded.attributes);
   const lost: LostPart[] = [];
   if (!readAttributes(live.location, (part) => lost.push(part)).equals(recorded.attributes)) return false;
@@ -240,6 +283,18 @@ export interface PackedContent {
 }
 
 /**
+ * Opens a file for reading. Returns null if the path is no longer a file, and `closed` if this process may not read it.
+ */
+function openFile({ location }: LivePath): number | 'closed' | null {
+  // O_NONBLOCK is set, because opening a FIFO that has replaced the file would block the whole process.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const file = unlessClosed(() => openSync(location, flags));
+  if (typeof file !== 'number' || fstatSync(file).isFile()) return file;
+  closeSync(file);
+  return null;
+}
+
+/**
  * Appends a file's content to the archive. Size and SHA-256 are computed from the appended bytes. Returns null if the
  * path is no longer a file, and `closed` if this process may not read it.
  */
@@ -248,13 +303,10 @@ async function packFile(
   { writer, pace }: { writer: BlockWriter; pace: Pace },
   onLost: (part: LostPart) => void,
 ): Promise<PackedContent | 'closed' | null> {
-  // O_NONBLOCK is set, because opening a FIFO that has replaced the file would block the whole process.
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = unlessClosed(() => openSync(live.location, flags));
+  const file = openFile(live);
   if (file === null || file === 'closed') return file;
   try {
     const stat = fstatSync(file, { bigint: true });
-    if (!stat.isFile()) return null;
     const isSmall = stat.size <= BigInt(formatBounds.segmentRawBytes);
     const content = await (isSmall ? packSmall(file, writer) : packLarge(file, writer, pace));
     return { ...content, attributes: readAttributes(file, onLost) };

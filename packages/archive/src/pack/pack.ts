@@ -172,7 +172,10 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
       totals.skipped += 1;
       options.onSkip?.(skipped);
     };
-    await packTree({ directory: root.directory, releases: root.releases, writer, tally, parent, pace, onSkip });
+    const newest = packing.parents.at(-1)?.manifest.created_at;
+    const parentCreatedAt = newest === undefined ? options.createdAt : new Date(newest);
+    const { directory, releases } = root;
+    await packTree({ directory, releases, writer, tally, parent, parentCreatedAt, pace, onSkip });
   }
   await writer.closeBlock();
   totals.entries += tally.entries;

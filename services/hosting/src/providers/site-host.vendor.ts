@@ -1,6 +1,6 @@
 import { retryLater } from '@drydock/workflow/definition';
 import { type HostedSite, type SiteHost, SiteHostError, type SiteHostReader, type SiteRef } from './site-host';
-import { timelineOf, VendorError, type VendorPackage, type VendorTimelines } from './vendor-timeline';
+import { timelineOf, VendorError, type VendorFault, type VendorPackage, type VendorTimelines } from './vendor-timeline';
 
 /** A package counts as one release for its whole life, because Drydock never replaces its content. */
 const toHosted = ({ packageId, url }: VendorPackage): HostedSite => {
@@ -13,6 +13,24 @@ const unsupported = (what: string): Promise<never> =>
     new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`),
   );
 
+/**
+ * The faults that end without a change of the request. `denied` ends once an operator has mended the key. An answer
+ * that is not understood may be the page of a maintenance. A change that may have been carried out is `unknown`: the
+ * next attempt reads what the vendor has.
+ */
+const passing: ReadonlySet<VendorFault> = new Set(['busy', 'unavailable', 'unknown', 'not_understood', 'denied']);
+const outageSeconds = 5;
+
+/**
+ * Postpones the step until the vendor may have recovered, without using up an attempt: an outage is no failure of the
+ * work. Other errors stay as they are.
+ */
+function waitOutOutage(error: unknown): never {
+  if (!(error instanceof VendorError) || !passing.has(error.fault)) throw error;
+  const { fault, retryAfterSeconds: seconds } = error;
+  throw retryLater({ seconds: fault === 'busy' ? seconds : Math.max(outageSeconds, seconds) });
+}
+
 /** Finds no site, because a vendor's sites are on no host of Drydock. Handlers read the vendor's timelines instead. */
 export const vendorSiteHostReader: SiteHostReader = {
   describe: async () => null,
@@ -21,10 +39,20 @@ export const vendorSiteHostReader: SiteHostReader = {
   readStorage: async () => null,
 };
 
-/** Sites that are hosting packages at a vendor. Drydock makes and removes them. Restores are the vendor's work. */
-export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
-  const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) =>
-    timelineOf(timelines, mode).findPackage(siteId, signal);
+/**
+ * Sites that are hosting packages at a vendor. Drydock makes and removes them. Restores are the vendor's work.
+ * `packageIdOf` resolves with the package's id by Drydock's record, or with null. The record is missing until the
+ * creation has been checkpointed, and if Drydock's database was put back.
+ */
+export function vendorSiteHost(
+  timelines: VendorTimelines,
+  packageIdOf: (site: SiteRef) => Promise<string | null>,
+): SiteHost {
+  const find = async (site: SiteRef, signal?: AbortSignal) => {
+    const { siteId, mode } = site;
+    const knownId = await packageIdOf(site);
+    return timelineOf(timelines, mode).findPackage(siteId, signal, knownId).catch(waitOutOutage);
+  };
   return {
     ...vendorSiteHostReader,
     firstRelease: '',
@@ -34,19 +62,19 @@ export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
       return found === null ? null : toHosted(found);
     },
     create: async ({ siteId, mode }, { domain }, { signal }) => {
-      try {
-        return toHosted(await timelineOf(timelines, mode).ensurePackage(siteId, domain, signal));
-      } catch (error) {
-        if (!(error instanceof VendorError)) throw error;
-        if (error.fault === 'refused') throw new SiteHostError('domain_taken', error.message, { cause: error });
-        // The vendor has begun nothing, and a wait that it asks for is no failure of the work.
-        if (error.fault === 'busy') throw retryLater({ seconds: error.retryAfterSeconds });
-        throw error;
-      }
+      const made = timelineOf(timelines, mode).ensurePackage(siteId, domain, signal);
+      return toHosted(
+        await made.catch((error: unknown) => {
+          if (error instanceof VendorError && error.fault === 'refused')
+            throw new SiteHostError('domain_taken', error.message, { cause: error });
+          return waitOutOutage(error);
+        }),
+      );
     },
     destroy: async (site, { signal }) => {
       const found = await find(site, signal);
-      if (found !== null) await timelineOf(timelines, site.mode).removePackage(found.packageId, signal);
+      if (found === null) return;
+      await timelineOf(timelines, site.mode).removePackage(found.packageId, signal).catch(waitOutOutage);
     },
     probe: async (site, { signal }) => {
       const found = await find(site, signal);

@@ -19,38 +19,32 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
   return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
 }
 
-/** More bytes than any real answer has. */
+/** More bytes than any real answer of one package has, apart from its listings. */
 const answerBytesMax = 1024 * 1024;
 
 /**
- * Reads a body as text. Rejects if the body is larger than any real answer, so that it can neither fill the memory nor
- * go on for ever.
+ * The most bytes of a listing, which has a row for each package of the account, or for each point of a package's
+ * timelines. 32 MiB are about 175,000 packages, or 400,000 points.
  */
-async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMax): Promise<string> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of body) {
-    if (!Buffer.isBuffer(piece)) throw new Error('the body is not made of bytes');
-    bytes += piece.length;
-    // Leaving the loop destroys the body with its connection.
-    if (bytes > bytesMax) throw new Error(`the answer is larger than ${bytesMax} bytes`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString('utf8');
-}
+export const listingBytesMax = 32 * 1024 * 1024;
 
 interface VendorCall<Answer> {
   method: 'GET' | 'POST';
   path: string;
   body?: unknown;
   answer: z.ZodType<Answer>;
+  /** The default is `answerBytesMax`. A longer answer is not read to its end. */
+  bytesMax?: number;
+  /** The milliseconds for the whole answer. The default is `deadlineMs`. */
+  withinMs?: number;
   signal?: AbortSignal | undefined;
 }
 
 export interface VendorHttp {
   /**
    * Repeats a read at most twice if it fails for a transient reason. Never repeats a change. Rejects with {@link
-   * VendorError}, or with another error if the caller's signal is aborted.
+   * VendorError}, or with another error if the caller's signal is aborted. Never rejects with `not_understood` for a
+   * change.
    */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
   /** The HTTP status of a page outside the API; 0 without an answer. */
@@ -58,7 +52,7 @@ export interface VendorHttp {
   close(): Promise<void>;
 }
 
-/** The time for an answer. The slowest one of a healthy API is a listing, which takes a few seconds. */
+/** The time for an answer. A call for a longer answer has a limit of its own. */
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
 /**
@@ -70,6 +64,7 @@ const circuit = { failuresMax: 6, openMs: 15_000 };
 /** Opens the vendor's HTTP API. Limits the time and the size of every answer, and follows no redirect. */
 export function createVendorHttp({ url, key }: { url: string; key: string }): VendorHttp {
   const agent = new Agent({ connections: 16, connect: { timeout: 2_000 } });
+  // The circuit is shared by all customers, so an answer about one package must not open it by its size or its shape.
   const isTrouble = (error: unknown): boolean =>
     error instanceof VendorError && (error.fault === 'unavailable' || error.fault === 'unknown');
   const breaker = circuitBreaker(handleWhen(isTrouble), {
@@ -81,7 +76,7 @@ export function createVendorHttp({ url, key }: { url: string; key: string }): Ve
       .execute(() => exchange(agent, { url, key }, wanted))
       .catch((error: unknown) => {
         throw error instanceof BrokenCircuitError
-          ? new VendorError('unavailable', 'the circuit is open', { retryAfterSeconds: 30 })
+          ? new VendorError('unavailable', 'the circuit is open', { retryAfterSeconds: laterSeconds })
           : error;
       });
   return {
@@ -102,7 +97,10 @@ export function createVendorHttp({ url, key }: { url: string; key: string }): Ve
     },
     probe: async (pageUrl, signal) => {
       try {
-        const { statusCode, body } = await request(pageUrl, { dispatcher: agent, signal: deadline('GET', signal) });
+        const { statusCode, body } = await request(pageUrl, {
+          dispatcher: agent,
+          signal: deadline(deadlineMs.GET, signal),
+        });
         await body.dump();
         return statusCode;
       } catch {
@@ -114,16 +112,44 @@ export function createVendorHttp({ url, key }: { url: string; key: string }): Ve
   };
 }
 
-const mayPass = (error: unknown): boolean =>
-  error instanceof VendorError && error.fault === 'unavailable' && error.retryAfterSeconds < 30;
+/** The seconds to wait where a call at once would fare no better. */
+const laterSeconds = 30;
 
-const deadline = (method: 'GET' | 'POST', signal?: AbortSignal): AbortSignal =>
-  AbortSignal.any([timeLimit(deadlineMs[method]), ...(signal === undefined ? [] : [signal])]);
+const mayPass = (error: unknown): boolean =>
+  error instanceof VendorError &&
+  (error.fault === 'unavailable' || error.fault === 'not_understood') &&
+  error.retryAfterSeconds < laterSeconds;
+
+const deadline = (ms: number, signal?: AbortSignal): AbortSignal =>
+  AbortSignal.any([timeLimit(ms), ...(signal === undefined ? [] : [signal])]);
+
+/** The fault of an answer that cannot be read. The vendor may have carried out the change all the same. */
+const unreadable = { GET: 'not_understood', POST: 'unknown' } as const;
+
+/**
+ * Reads a body as text. Rejects if the body is larger than `bytesMax`, so that it can neither fill the memory nor go on
+ * for ever.
+ */
+async function readCapped(method: 'GET' | 'POST', body: AsyncIterable<unknown>, bytesMax: number): Promise<string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of body) {
+    if (!Buffer.isBuffer(piece)) throw new Error('the body is not made of bytes');
+    bytes += piece.length;
+    // Leaving the loop destroys the body with its connection.
+    if (bytes > bytesMax)
+      throw new VendorError(unreadable[method], `the answer is larger than ${bytesMax} bytes`, {
+        retryAfterSeconds: laterSeconds,
+      });
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
 
 async function exchange<Answer>(
   dispatcher: Dispatcher,
   { url, key }: { url: string; key: string },
-  { method, path, body, answer, signal }: VendorCall<Answer>,
+  { method, path, body, answer, bytesMax = answerBytesMax, withinMs = deadlineMs[method], signal }: VendorCall<Answer>,
 ): Promise<Answer> {
   let isSent = false;
   try {
@@ -135,11 +161,11 @@ async function exchange<Answer>(
         accept: 'application/json',
         ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
       },
-      signal: deadline(method, signal),
+      signal: deadline(withinMs, signal),
       ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}),
     });
     isSent = true;
-    const text = await readCapped(response.body);
+    const text = await readCapped(method, response.body, bytesMax);
     return understood(method, response, text, answer);
   } catch (error) {
     if (error instanceof VendorError) throw error;
@@ -167,9 +193,10 @@ function understood<Answer>(
       isConflict: statusCode === 409,
     });
   if (statusCode >= 400 && statusCode < 500) throw new VendorError('refused', told);
-  const parsed = statusCode < 300 ? answer.safeParse(jsonOf(text)) : undefined;
-  if (parsed?.success) return parsed.data;
-  throw new VendorError(method === 'GET' ? 'unavailable' : 'unknown', told);
+  if (statusCode >= 300) throw new VendorError(method === 'GET' ? 'unavailable' : 'unknown', told);
+  const parsed = answer.safeParse(jsonOf(text));
+  if (parsed.success) return parsed.data;
+  throw new VendorError(unreadable[method], told);
 }
 
 function jsonOf(text: string): unknown {

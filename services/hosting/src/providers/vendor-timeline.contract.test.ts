@@ -169,19 +169,80 @@ describe.each(drivers)('the vendor timeline %s', (_name, open) => {
   });
 
   it.each([
-    ['500', { kind: 'fixed', status: 500 }],
-    ['503', { kind: 'fixed', status: 503 }],
-    ['HTML', { kind: 'fixed', status: 200, body: '<html>down for maintenance' }],
-    ['another shape', { kind: 'fixed', status: 200, body: '{"available":"yes"}' }],
-    ['half an answer', { kind: 'truncated', bytes: 40 }],
-    ['no answer', { kind: 'reset' }],
-    ['too much', { kind: 'endless', bytes: 8_000_000 }],
-  ] as const)('asks again after %s, and says that it is unavailable when it stays so', async (_what, answer) => {
+    ['500', 'unavailable', { kind: 'fixed', status: 500 }],
+    ['503', 'unavailable', { kind: 'fixed', status: 503 }],
+    ['HTML', 'not_understood', { kind: 'fixed', status: 200, body: '<html>down for maintenance' }],
+    ['another shape', 'not_understood', { kind: 'fixed', status: 200, body: '{"available":"yes"}' }],
+    ['half an answer', 'unavailable', { kind: 'truncated', bytes: 40 }],
+    ['no answer', 'unavailable', { kind: 'reset' }],
+  ] as const)('asks again after %s, and says that it is %s when it stays so', async (_what, fault, answer) => {
     const packageId = await newPackage();
-    await vendor.fault({ method: 'GET', path: 'timelineBackup$', times: 2, answer });
+    await vendor.fault({ method: 'GET', path: 'timelineBackup$', times: 2, isCarriedOut: true, answer });
     expect(await driver.read(packageId)).toMatchObject({ isAvailable: true });
-    await vendor.fault({ method: 'GET', path: 'timelineBackup$', times: 3, answer });
-    await expect(driver.read(packageId)).rejects.toMatchObject({ fault: 'unavailable' });
+    await vendor.fault({ method: 'GET', path: 'timelineBackup$', times: 3, isCarriedOut: true, answer });
+    await expect(driver.read(packageId)).rejects.toMatchObject({ fault });
+  });
+
+  it('stops reading an answer that is larger than any real one, and does not ask for it again', async () => {
+    const packageId = await newPackage();
+    const before = (await vendor.calls()).length;
+    await vendor.fault({ method: 'GET', path: '/jobs$', times: 3, answer: { kind: 'endless' } });
+    await expect(driver.listJobs(packageId, web)).rejects.toMatchObject({ fault: 'not_understood' });
+    expect((await vendor.calls()).slice(before)).toHaveLength(1);
+  });
+
+  it('reads the timelines of 150 mailboxes with 90 points each', async () => {
+    const packageId = await newPackage();
+    const taken = new Date(1_700_000_000_000).toISOString();
+    const snapshots = Array.from({ length: 90 }, (_, at) => ({
+      restoreAsOf: 1_700_000_000 + at,
+      taken,
+      kind: 'automatic',
+    }));
+    const mailboxes = Array.from({ length: 150 }, (_, at) => ({
+      ...{ id: `m-${at}`, name: `mailbox-${at}`, dead: false, restorable: true, running: false },
+      snapshots,
+    }));
+    await vendor.fault({
+      method: 'GET',
+      path: 'timelineBackup$',
+      times: 3,
+      answer: { kind: 'edited', set: { mailboxes } },
+    });
+    const read = await listingOf(packageId);
+    expect([read.mailboxes.length, read.mailboxes.at(-1)?.points.length]).toEqual([150, 90]);
+  });
+
+  it('finds a package in a listing of several megabytes', async () => {
+    const owner = uuidv7();
+    const made = await driver.ensurePackage(owner, `${owner}.example.com`);
+    const name = 'n'.repeat(3_000_000);
+    await vendor.fault({
+      method: 'GET',
+      path: '^/package$',
+      times: 3,
+      answer: { kind: 'edited', set: { '0.name': name } },
+    });
+    expect(await driver.findPackage(owner)).toEqual(made);
+  });
+
+  it('finds a package by its known id without the listing, and never one of another owner', async () => {
+    const [owner, other] = [uuidv7(), uuidv7()];
+    const made = await driver.ensurePackage(owner, `${owner}.example.com`);
+    const before = (await vendor.calls()).length;
+    expect(await driver.findPackage(owner, undefined, made.packageId)).toEqual(made);
+    expect((await vendor.calls()).slice(before).map(({ path }) => path)).toEqual([`/package/${made.packageId}`]);
+    expect(await driver.findPackage(other, undefined, made.packageId)).toBeNull();
+    expect(await driver.findPackage(owner, undefined, '999999')).toEqual(made);
+  });
+
+  it('opens no circuit for answers that it does not understand, so one package stops no other', async () => {
+    const [odd, other] = [await newPackage(), await newPackage()];
+    const answer = { kind: 'fixed', status: 200, body: '{"available":"yes"}' } as const;
+    await vendor.fault({ method: 'GET', path: `/${odd}/web/timelineBackup$`, times: 12, answer });
+    for (let time = 0; time < 4; time += 1)
+      await expect(driver.read(odd)).rejects.toMatchObject({ fault: 'not_understood' });
+    expect(await driver.read(other)).toMatchObject({ isAvailable: true });
   });
 
   it.each([

@@ -42,7 +42,11 @@ export interface VendorTimeline extends VendorTimelineReader {
    * VendorError `refused` if the domain has a package of another owner; `busy` if the vendor made none.
    */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
-  findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
+  /**
+   * `knownId` is the id by Drydock's record. If the package has it, the vendor need not list the whole account. A
+   * package of another owner is never found.
+   */
+  findPackage(owner: string, signal?: AbortSignal, knownId?: string | null): Promise<VendorPackage | null>;
   /** Removes a package. A missing package is no error. VendorError `busy` while a job of it runs. */
   removePackage(packageId: string, signal?: AbortSignal): Promise<void>;
   /** The HTTP status of the page at `url`; 0 without an answer. Follows no redirect. */
@@ -52,6 +56,8 @@ export interface VendorTimeline extends VendorTimelineReader {
 export type VendorFault =
   /** Nothing was begun. Transient. */
   | 'unavailable'
+  /** The answer to a read is too large or has an unknown shape, perhaps only for this package. */
+  | 'not_understood'
   /** The answer to a change was lost or makes no sense, so the vendor may have carried it out. */
   | 'unknown'
   /** Nothing was begun, because another job runs or there were too many calls. */

@@ -1,12 +1,15 @@
 import { z } from 'zod';
-import type { VendorHttp } from './vendor-http';
+import { listingBytesMax, type VendorHttp } from './vendor-http';
 import { VendorError, type VendorPackage, type VendorTimeline, type VendorTimelineReader } from './vendor-timeline';
 import type { VendorItem, VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.types';
 
 /** The schemas in this file describe the vendor's answers. Unknown fields are ignored. */
-const packagesSchema = z.array(
-  z.object({ id: z.int(), name: z.string(), label: z.string().default(''), preview_url: z.url() }),
-);
+const packageSchema = z.object({
+  id: z.int(),
+  name: z.string(),
+  label: z.string().default(''),
+  preview_url: z.url(),
+});
 
 const itemSchema = z.object({
   id: z.string(),
@@ -91,6 +94,9 @@ function itemPath(packageId: string, { scope, id }: VendorItemRef): string {
   return `${timelinePath(packageId)}/${scope === 'web' ? 'web' : `${scope}/${encodeURIComponent(id)}`}`;
 }
 
+/** The milliseconds for the listing of all packages, which only workers read. */
+const packagesWithinMs = 30_000;
+
 /** The label by which Drydock finds its own packages. */
 const labelOf = (owner: string): string => `drydock ${owner}`;
 
@@ -104,21 +110,40 @@ export function twentyiTimelineReader(http: VendorHttp): VendorTimelineReader {
   return {
     read: (packageId, signal) =>
       http
-        .call({ method: 'GET', path: timelinePath(packageId), answer: timelineSchema, signal })
+        .call({
+          method: 'GET',
+          path: timelinePath(packageId),
+          answer: timelineSchema,
+          bytesMax: listingBytesMax,
+          signal,
+        })
         .then(toListing, missingAsNull),
   };
 }
 
 export function twentyiTimeline(http: VendorHttp): VendorTimeline {
   const listPackages = (signal?: AbortSignal) =>
-    http.call({ method: 'GET', path: '/package', answer: packagesSchema, signal });
-  const toPackage = ({ id, preview_url }: { id: number; preview_url: string }): VendorPackage => ({
-    packageId: String(id),
-    url: preview_url,
-  });
-  const findPackage = async (owner: string, signal?: AbortSignal): Promise<VendorPackage | null> => {
-    const found = (await listPackages(signal)).find(({ label }) => label === labelOf(owner));
-    return found === undefined ? null : toPackage(found);
+    http.call({
+      method: 'GET',
+      path: '/package',
+      answer: z.array(packageSchema),
+      bytesMax: listingBytesMax,
+      withinMs: packagesWithinMs,
+      signal,
+    });
+  const readPackage = (packageId: string, signal?: AbortSignal) =>
+    http
+      .call({ method: 'GET', path: `/package/${encodeURIComponent(packageId)}`, answer: packageSchema, signal })
+      .catch(missingAsNull);
+  const findPackage = async (
+    owner: string,
+    signal?: AbortSignal,
+    knownId: string | null = null,
+  ): Promise<VendorPackage | null> => {
+    const known = knownId === null ? null : await readPackage(knownId, signal);
+    const candidates = known?.label === labelOf(owner) ? [known] : await listPackages(signal);
+    const found = candidates.find(({ label }) => label === labelOf(owner));
+    return found === undefined ? null : { packageId: String(found.id), url: found.preview_url };
   };
   return {
     ...twentyiTimelineReader(http),

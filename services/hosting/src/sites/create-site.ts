@@ -7,8 +7,9 @@ import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { createSiteWorkflow } from './create-site.workflow';
+import { findFormerSite } from './prove-site-domain';
 import { databaseOf } from './site.rules';
-import { insertSite } from './site.store';
+import { freeDomain, insertSite } from './site.store';
 import { onSite, ownerOf, sitePath } from './site.types';
 import { hostUnavailable, viewSite } from './site-record';
 
@@ -60,24 +61,33 @@ export const mayOfferDatabase = (
   site: { platform: SitePlatform; database: SiteDatabase | null },
 ): Promise<boolean> => offersDatabase(context, site.platform, site.database).catch(() => true);
 
+interface DomainProof {
+  isProven: boolean;
+  /** The site that loses the domain to the new one. Null if there is none. */
+  formerSiteId: string | null;
+}
+
 export const createSite = (context: HandlerContext) =>
   ({
-    preload: async ({ caller, body }) => {
+    preload: async ({ caller, body }): Promise<DomainProof> => {
       const { orgId, mode } = caller;
       const { platform, primary_domain: domain } = body;
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
       await assertOffersDatabase(context, platform, body.database ?? null);
-      if (!context.domainProofs.isRequired(mode)) return { isProven: true };
+      if (!context.domainProofs.isRequired(mode)) return { isProven: true, formerSiteId: null };
       // A vendor gives a domain to the first customer who names it. So the domain must be proven before the vendor
       // hears of it.
-      if (platform !== 'vendor') return { isProven: false };
-      if (await context.domainProofs.isShown({ orgId, domain })) return { isProven: true };
+      if (platform !== 'vendor') return { isProven: false, formerSiteId: null };
+      if (await context.domainProofs.isShown({ orgId, domain }))
+        return { isProven: true, formerSiteId: await findFormerSite(context, mode, domain) };
       throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });
     },
-    execute: async (tx: Tx, request, { isProven }) => {
+    execute: async (tx: Tx, request, { isProven, formerSiteId }) => {
       const { name, primary_domain: primaryDomain, platform, database = null, plan } = request.body;
       const metadata = changeMetadata({}, request.body.metadata);
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(request.caller));
+      if (formerSiteId !== null)
+        await freeDomain(tx, { mode: request.caller.mode, domain: primaryDomain, formerSiteId });
       const site = await insertSite(tx, {
         id: uuidv7(),
         ...ownerOf(request.caller),
@@ -101,4 +111,4 @@ export const createSite = (context: HandlerContext) =>
         body: { ...viewSite(site), workflow_id: workflowId },
       };
     },
-  }) satisfies ExecuteHandlers<typeof createSiteEndpoint, Tx, { isProven: boolean }>;
+  }) satisfies ExecuteHandlers<typeof createSiteEndpoint, Tx, DomainProof>;

@@ -130,6 +130,40 @@ describe('a domain belongs to the site that proves it', () => {
     names.records.set(proofs.dns.name, [proofs.dns.value]);
     expect((await create(attacker, domain, { platform: 'vendor' })).status).toBe(202);
   });
+
+  it('a site of a vendor gets a domain that changed hands once the former proof is gone, and not before', async () => {
+    const domain = newDomain();
+    const former = await made(victim, domain);
+    await show(victim, former);
+    await prove(victim, former);
+    const { proofs } = (await create(attacker, domain, { platform: 'vendor' })).json as unknown as SiteDomain;
+    const theirs = names.records.get(proofs.dns.name) ?? [];
+    names.records.set(proofs.dns.name, [...theirs, proofs.dns.value]);
+    const refused = await create(attacker, domain, { platform: 'vendor' });
+    expect([refused.status, refused.json]).toMatchObject([422, { code: 'domain_in_use' }]);
+    expect(await read(victim, former)).toMatchObject({ status: 'proven' });
+    names.records.set(proofs.dns.name, [proofs.dns.value]);
+    const next = await create(attacker, domain, { platform: 'vendor' });
+    expect(next.status).toBe(202);
+    expect(await read(attacker, (next.json as { id: string }).id)).toMatchObject({ status: 'proven' });
+    expect(await read(victim, former)).toMatchObject({ status: 'unproven' });
+  });
+
+  it('a refused creation takes no domain from anybody', async () => {
+    const domain = newDomain();
+    const former = await made(victim, domain);
+    await show(victim, former);
+    await prove(victim, former);
+    await made(attacker, domain);
+    const { dns } = (await read(victim, former)).proofs;
+    names.records.delete(dns.name);
+    const { proofs } = (await create(attacker, domain, { platform: 'vendor' })).json as unknown as SiteDomain;
+    names.records.set(proofs.dns.name, [proofs.dns.value]);
+    // The organisation has another site of this domain already.
+    const refused = await create(attacker, domain, { platform: 'vendor' });
+    expect([refused.status, refused.json]).toMatchObject([422, { code: 'domain_in_use' }]);
+    expect(await read(victim, former)).toMatchObject({ status: 'proven' });
+  });
 });
 
 describe('another organisation’s site', () => {

@@ -4,6 +4,7 @@ import type {
   SiteDomain,
 } from '@drydock/contracts/hosting/site-domain';
 import { problem } from '@drydock/contracts/platform/problem';
+import type { Mode } from '@drydock/contracts/platform/values';
 import { audit } from '@drydock/service/effects';
 import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
@@ -28,10 +29,24 @@ const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: 
   proofs: domainProofs.proofOf({ orgId: site.orgId, domain: site.primaryDomain }),
 });
 
+/**
+ * The site that has proven the domain earlier, but whose proof the domain no longer shows. Null if there is none.
+ * Throws `domain_in_use` if the domain still shows the proof of the site that has it.
+ */
+export async function findFormerSite(
+  { database, domainProofs }: HandlerContext,
+  mode: Mode,
+  domain: string,
+): Promise<string | null> {
+  const former = await findProvenHolder(database.pool, mode, domain);
+  if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain }))) throw problem('domain_in_use');
+  return former?.id ?? null;
+}
+
 interface Shown {
   /** Whether the site has proven its domain already. */
   isProven: boolean;
-  /** The site that has proven the domain earlier, but whose proof the domain no longer shows. Null if there is none. */
+  /** See {@link findFormerSite}. */
   formerSiteId: string | null;
 }
 
@@ -46,10 +61,7 @@ export const proveSiteDomain = (context: HandlerContext) =>
       const { id, orgId, mode, primaryDomain: domain } = await readSite(context, request);
       if ((await readProvenAt(database.pool, id)) !== null) return { isProven: true, formerSiteId: null };
       if (!(await domainProofs.isShown({ orgId, domain }))) throw problem('domain_not_proven');
-      const former = await findProvenHolder(database.pool, mode, domain);
-      if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain })))
-        throw problem('domain_in_use');
-      return { isProven: false, formerSiteId: former?.id ?? null };
+      return { isProven: false, formerSiteId: await findFormerSite(context, mode, domain) };
     },
     execute: async (tx: Tx, request, { isProven, formerSiteId }) => {
       const { caller, now } = request;

@@ -147,21 +147,28 @@ export const findProvenHolder = (
     select: { id: true, orgId: true },
   });
 
-interface Taking {
-  siteId: string;
+/** A change of hands. The lock on `domain` keeps its other changes waiting until the transaction ends. */
+interface Handover {
   mode: Mode;
   domain: string;
-  provenAt: Date;
   /** The site that loses the domain, because the domain no longer shows that site's proof. Null if there is none. */
   formerSiteId: string | null;
 }
 
-/** Gives the domain to the site. False if a third site, neither this one nor the former one, has proven the domain. */
-export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, formerSiteId }: Taking): Promise<boolean> {
+/** Takes the domain from its former site, so that another site can have it in the same transaction. */
+export async function freeDomain(tx: Tx, { mode, domain, formerSiteId }: Handover): Promise<void> {
   await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${mode} ${domain}`}, 0))`;
   if (formerSiteId !== null)
     await tx.site.updateMany({ where: { id: formerSiteId, primaryDomain: domain }, data: { domainProvenAt: null } });
-  const holder = await findProvenHolder(tx, mode, domain);
+}
+
+/** Gives the domain to the site. False if a third site, neither this one nor the former one, has proven the domain. */
+export async function takeDomain(
+  tx: Tx,
+  { siteId, provenAt, ...handover }: Handover & { siteId: string; provenAt: Date },
+): Promise<boolean> {
+  await freeDomain(tx, handover);
+  const holder = await findProvenHolder(tx, handover.mode, handover.domain);
   if (holder !== null && holder.id !== siteId) return false;
   await tx.site.update({ where: { id: siteId }, data: { domainProvenAt: provenAt } });
   return true;

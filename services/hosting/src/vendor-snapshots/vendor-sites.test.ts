@@ -13,6 +13,7 @@ beforeAll(async () => {
   world = await openVendorWorld('postgres', callerOf());
   world.spawnWorker();
 });
+afterEach(() => world.vendor.clearFaults());
 afterAll(() => world.close());
 
 it('a site of platform vendor is a package there, seen at the vendor’s preview until its domain points to it', async () => {
@@ -30,7 +31,10 @@ it('a site of platform vendor is a package there, seen at the vendor’s preview
 
 it('a deleted site of the vendor has no package any more and cannot be restored', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
+  const before = (await world.vendor.calls()).length;
   await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
+  // The listing of a large account takes long, and Drydock knows the package.
+  expect((await world.vendor.calls()).slice(before).map(({ path }) => path)).not.toContain('/package');
   const http = createVendorHttp({ url: world.vendor.url, key: world.vendor.keys.live });
   expect(await twentyiTimeline(http).read(packageId)).toBeNull();
   await http.close();
@@ -57,6 +61,12 @@ it('a domain that is somebody else’s package at the vendor makes the site fail
   });
 });
 
+const stepOf = (workflowId: string, name: string) =>
+  world.api.rows('SELECT attempts, failures FROM workflow_step WHERE workflow_id = $1 AND name = $2', [
+    workflowId,
+    name,
+  ]);
+
 it('a vendor that wants fewer calls or is locked only delays a new site, which uses up no attempt', async () => {
   for (const status of [429, 423]) {
     const answer = { kind: 'fixed', status, headers: { 'retry-after': '1' } } as const;
@@ -68,11 +78,44 @@ it('a vendor that wants fewer calls or is locked only delays a new site, which u
   expect(view).toMatchObject({ status: 'succeeded' });
   const { id } = created.json as { id: string };
   expect((await world.api.call('GET', `/v1/sites/${id}`)).json).toMatchObject({ status: 'active' });
-  expect(
-    await world.api.rows("SELECT attempts, failures FROM workflow_step WHERE workflow_id = $1 AND name = 'provision'", [
-      view.id,
-    ]),
-  ).toEqual([{ attempts: 3, failures: 0 }]);
+  expect(await stepOf(view.id, 'provision')).toEqual([{ attempts: 3, failures: 0 }]);
+});
+
+it('a vendor that is locked for longer than a step has attempts only delays a deletion', async () => {
+  const { siteId, packageId } = await makeVendorSite(world);
+  const answer = { kind: 'fixed', status: 423, headers: { 'retry-after': '1' } } as const;
+  await world.vendor.fault({ method: 'POST', path: 'deleteWeb', times: 6, answer });
+  const deletion = await world.api.call('DELETE', `/v1/sites/${siteId}`);
+  const view = await ended(world, deletion.headers['location']);
+  expect(view).toMatchObject({ status: 'succeeded' });
+  expect(await stepOf(view.id, 'destroy')).toEqual([{ attempts: 7, failures: 0 }]);
+  expect((await world.vendor.ledger()).filter(({ resource }) => resource === packageId).map(({ op }) => op)).toContain(
+    'deleteWeb',
+  );
+});
+
+it.each([
+  ['does not answer its listing', { method: 'GET', path: '^/package$', times: 4, status: 503 }],
+  ['loses its answer about the new package', { method: 'POST', path: 'addWeb', times: 1, status: 500 }],
+  ['refuses Drydock’s key', { method: 'GET', path: '^/package$', times: 1, status: 401 }],
+])('a vendor that %s only delays a new site, which uses up no attempt', async (_what, { status, ...calls }) => {
+  await world.vendor.fault({ ...calls, isCarriedOut: true, answer: { kind: 'fixed', status } });
+  const body = { name: 'Patient', primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' };
+  const created = await world.api.call('POST', '/v1/sites', { body });
+  const view = await ended(world, created.headers['location']);
+  expect(view).toMatchObject({ status: 'succeeded' });
+  expect(await stepOf(view.id, 'provision')).toEqual([{ attempts: 2, failures: 0 }]);
+});
+
+it('a vendor that does not answer its listing only delays the probe of a new site', async () => {
+  // The listing is read twice while the package is made, so the faults meet the probe.
+  await world.vendor.fault({ method: 'GET', path: '^/package$', times: 2, answer: { kind: 'as_usual' } });
+  await world.vendor.fault({ method: 'GET', path: '^/package', times: 4, answer: { kind: 'fixed', status: 503 } });
+  const body = { name: 'Patient', primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' };
+  const created = await world.api.call('POST', '/v1/sites', { body });
+  const view = await ended(world, created.headers['location']);
+  expect(view).toMatchObject({ status: 'succeeded' });
+  expect(await stepOf(view.id, 'probe')).toEqual([{ attempts: 2, failures: 0 }]);
 });
 
 it('packages of the sandbox belong to another account', async () => {

@@ -228,10 +228,13 @@ drop_role
    * A file that changes, disappears or cannot be read is no failure, because the site keeps serving. Devices are left
    * out, because an ordinary account cannot make them again. The script reports devices, and links into a release, in
    * the form in which tar reports a socket. `--exclude` takes patterns, so special characters in the names of devices
-   * are escaped.
+   * are escaped. A top folder that is closed to its own account is opened first. Otherwise the site could not be
+   * restored, because its safety copy would lack every file.
    */
   readFiles: String.raw`
-cd "$site/releases/$release/files"
+files=$site/releases/$release/files
+if [ ! -r "$files" ] || [ ! -x "$files" ]; then chmod u+rx "$files"; fi
+cd "$files"
 pattern=$(cd ../.. && pwd -P | sed 's/[][*?\\]/\\&/g')
 find . -type l -lname "$pattern/*" -print0 2>/dev/null | tr '\n\0' '?\n' |
   sed 's/^/tar: /; s/$/: link into a release/' >&2

@@ -40,8 +40,10 @@ const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', path: du
 /** If the real size is unknown, the progress is one half after this many bytes. */
 const guessedBytes = 64 * 2 ** 20;
 
-const skippedLine =
-  /^tar: \.\/(.+): ((?:socket|device) ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/;
+const skippedLine = new RegExp(
+  String.raw`^tar: \./(.+): ((?:socket|device) ignored|link into a release|Warning: (?:Cannot|Read error) .+|` +
+    String.raw`file changed as we read it|File shrank by \d+ bytes?; padding with zeros)$`,
+);
 
 /**
  * The path that tar has left out, or that changed while tar read it, in a line of tar's stderr. Null for any other
@@ -52,7 +54,7 @@ export function skippedIn(line: string): SkippedPath | null {
   if (path === undefined || word === undefined) return null;
   if (word.endsWith(' ignored')) return { path, reason: 'a socket or a device' };
   if (word === 'link into a release') return { path, reason: linkIntoRelease };
-  return { path, reason: word.startsWith('file changed') ? changedWhileRead : word.replace('Warning: ', '') };
+  return { path, reason: word.startsWith('Warning: ') ? word.replace('Warning: ', '') : changedWhileRead };
 }
 
 /**

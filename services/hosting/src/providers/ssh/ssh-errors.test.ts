@@ -54,3 +54,17 @@ it('what the host’s tar leaves out is told by its path', () => {
   });
   expect(skippedIn('tar: ./gone: File removed before we read it')).toBeNull();
 });
+
+it('a file that the host’s tar has filled up with zeros is told', () => {
+  for (const bytes of ['1 byte', '399931392 bytes'])
+    expect(skippedIn(`tar: ./config.php: File shrank by ${bytes}; padding with zeros`)).toEqual({
+      path: 'config.php',
+      reason: 'changed while it was read',
+    });
+  expect(
+    skippedIn('tar: ./photo.jpg: Warning: Read error at byte 0, while reading 10240 bytes: Input/output error'),
+  ).toEqual({
+    path: 'photo.jpg',
+    reason: 'Read error at byte 0, while reading 10240 bytes: Input/output error',
+  });
+});
