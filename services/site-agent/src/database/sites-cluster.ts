@@ -73,7 +73,7 @@ export class SitesCluster {
    * and {@link readUsage}. Other code calls it before it opens a session.
    */
   readonly wake: () => Promise<void>;
-  private readonly server: Pick<WokenServer, 'wake' | 'isStarted'> | null;
+  private readonly server: Pick<WokenServer, 'wake' | 'hold' | 'isStarted'> | null;
   private readonly admin: pg.Pool;
   private readonly url: URL;
   /** The folder of the socket by which clients reach the cluster. Null if its port is used. */
@@ -91,7 +91,7 @@ export class SitesCluster {
     adminUrl: string,
     socketFolder: string | null,
     name: string,
-    server: Pick<WokenServer, 'wake' | 'isStarted'> | null = null,
+    server: Pick<WokenServer, 'wake' | 'hold' | 'isStarted'> | null = null,
   ) {
     this.name = name;
     this.socketFolder = socketFolder;
@@ -167,6 +167,11 @@ export class SitesCluster {
       clearInterval(timer);
       admin.release();
     }
+  }
+
+  /** Opens access for a job, and keeps the server running until its `close`. The operator's server is never stopped. */
+  async hold<T extends object>(open: () => Promise<T>): Promise<T & { close(): void }> {
+    return this.server?.hold(open) ?? { ...(await open()), close: () => undefined };
   }
 
   /** Tells whether no load is running, and all sessions are the site agent's own. */
