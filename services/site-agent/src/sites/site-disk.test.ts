@@ -4,11 +4,13 @@
  * @tier long
  * @processes
  */
-import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { errorCodeOf } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
+import { packSite, stageSite } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 /* Sites fill more disk than their limit, which is 50 MB here. */
@@ -16,14 +18,19 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
+let folder: string;
 const ids: [string, string] = [newSiteId(), newSiteId()];
 beforeAll(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-site-disk-'));
   host = await startHost({ ...(await hostConfig()), SITE_DISK_GB: 0.05 });
   site = await host.client.ensureSite(ids[0], { domain: 'greedy.org', organisation_id: 'org-1' }, claim(1));
   neighbour = await host.client.ensureSite(ids[1], { domain: 'other.org', organisation_id: 'org-2' }, claim(1));
   await writeFile(path.join(neighbour.files_dir, 'index.html'), '<?sql select 7 ?>');
 });
-afterAll(() => clearHost(host, ids));
+afterAll(async () => {
+  await clearHost(host, ids);
+  await rm(folder, { recursive: true, force: true });
+});
 
 const waits = { timeoutMs: 100_000 };
 describe('an application', () => {
@@ -84,6 +91,21 @@ describe('an application', () => {
     expect(storage?.files?.bytes).toBeGreaterThan(80e6);
     await writeFile(path.join(site.files_dir, 'large'), '');
     await until(async () => (await fetch(site.url)).ok, { ...waits, what: 'the application again' });
+  });
+
+  it('is started at the switch to a release within the limit, before that release has been counted', async () => {
+    const archive = await packSite(host, ids[0], {
+      releaseId: 'initial',
+      folder: path.join(folder, 'small'),
+      fence: 2,
+    });
+    await until(async () => (await fetch(new URL('/kept', site.url))).ok, waits);
+    await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
+    expect((await fetch(site.url)).status).toBe(503);
+    await stageSite(host, ids[0], archive, { releaseId: 'small', fence: 3 });
+    await host.client.switchRelease(ids[0], { releaseId: 'small', expectedRelease: 'initial' }, claim(4));
+    expect(await host.client.probeSite(ids[0], '/')).toMatchObject({ http_status: 200, sql_ok: true });
+    await host.client.thawSite(ids[0], claim(4));
   });
 });
 

@@ -268,6 +268,7 @@ export class Site {
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
+    this.disk.begin(kept);
     try {
       // After a restore of the files alone both releases have the same database, whose sessions go on.
       if (left.database.name !== kept.database.name) {
