@@ -6,6 +6,11 @@ import { z } from 'zod';
 import { jobViewSchema } from './job-protocol';
 
 const keptMs = 7 * 24 * 60 * 60 * 1_000;
+/**
+ * The most finished jobs of one site or database that are kept. A result may have some megabytes, and a customer can
+ * cause many jobs in seven days. Callers read a result within moments.
+ */
+export const finishedMax = 20;
 
 /**
  * A job as it is written to disk. Its specification is left out, because it contains keys and no job continues after a
@@ -26,9 +31,12 @@ export const hashSpec = (spec: unknown): string =>
     .update(JSON.stringify(spec) ?? '')
     .digest('hex');
 
+const endMsOf = ({ finished_at }: JobRecord): number =>
+  finished_at === null ? Number.MAX_SAFE_INTEGER : Date.parse(finished_at);
+
 /**
  * One file for each job, `jobs/<thing>/<job>.json`. It is written before the agent acts on the job, and kept for seven
- * days after the job's end.
+ * days after the job's end, unless the site or database has {@link finishedMax} newer finished jobs.
  */
 export class JobJournal {
   private readonly folder: string;
@@ -44,17 +52,35 @@ export class JobJournal {
     await writeDurably(this.fileOf(record), `${JSON.stringify(record)}\n`);
   }
 
-  /** Reads every recorded job. A job that is recorded as unfinished ended with an earlier process of the agent. */
+  /**
+   * Reads the recorded jobs, those of each site or database in the order of their ends. A job that is recorded as
+   * unfinished ended with an earlier process of the agent.
+   */
   async readAll(): Promise<JobRecord[]> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const records: JobRecord[] = [];
-    for (const thing of await readdir(this.folder)) {
-      for (const name of await readdir(path.join(this.folder, thing))) {
-        const file = path.join(this.folder, thing, name);
-        const text = isLeftover(name) ? null : await readIfThere(file);
-        if (text === null) await rm(file, { force: true });
-        else records.push(recordSchema.parse(JSON.parse(text)));
+    for (const thing of await readdir(this.folder)) records.push(...(await this.readThing(thing)));
+    return records;
+  }
+
+  /**
+   * Reads the jobs of a site or database, and removes the oldest finished ones above {@link finishedMax}. Earlier
+   * versions kept thousands of large results, so they are never in memory together.
+   */
+  private async readThing(thing: string): Promise<JobRecord[]> {
+    const records: JobRecord[] = [];
+    for (const name of await readdir(path.join(this.folder, thing))) {
+      const file = path.join(this.folder, thing, name);
+      const text = isLeftover(name) ? null : await readIfThere(file);
+      if (text === null) {
+        await rm(file, { force: true });
+        continue;
       }
+      records.push(recordSchema.parse(JSON.parse(text)));
+      // Unfinished jobs come last.
+      records.sort((a, b) => endMsOf(a) - endMsOf(b));
+      const oldest = records.filter(isFinished).length > finishedMax ? records.shift() : undefined;
+      if (oldest !== undefined) await this.forget(oldest);
     }
     return records;
   }

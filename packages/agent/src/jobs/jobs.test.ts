@@ -48,7 +48,16 @@ let folder: string;
 let work: Work;
 let host: BoxHost;
 let nowMs: number;
-const start = (): Promise<BoxHost> => startBoxHost({ kinds: { work: work.kind }, folder, now: () => new Date(nowMs) });
+/** A kind of job that ends at once, with a large result. */
+const report = jobKind({
+  spec: z.unknown(),
+  hasChannel: false,
+  lock: () => null,
+  organisation: () => null,
+  run: async () => ({ text: 'x'.repeat(300_000) }),
+});
+const start = (): Promise<BoxHost> =>
+  startBoxHost({ kinds: { work: work.kind, report }, folder, now: () => new Date(nowMs) });
 beforeEach(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-jobs-'));
   nowMs = Date.now();
@@ -190,6 +199,47 @@ test('after a restart a running job is interrupted, and an ended job has its res
   host = await start();
   await expect(readJob(host.client, id, 'done')).rejects.toMatchObject({ code: 'unknown_job' });
   expect(await readdir(journal)).toEqual([]);
+});
+
+test('the newest twenty finished jobs of a site or database are kept, in memory and on disk, also of an earlier version', async () => {
+  const journal = path.join(folder, 'jobs', id);
+  const names = (name: string, first: number, end: number): string[] =>
+    Array.from({ length: end - first }, (_, at) => `${name}-${first + at}`);
+  const isKnown = async (jobId: string): Promise<boolean> =>
+    readJob(host.client, id, jobId).then(
+      () => true,
+      () => false,
+    );
+  const expectOnly = async (kept: string[], gone: string[]): Promise<void> => {
+    for (const jobId of kept) expect([jobId, await isKnown(jobId)]).toEqual([jobId, true]);
+    for (const jobId of gone) expect([jobId, await isKnown(jobId)]).toEqual([jobId, false]);
+    await host.close();
+    expect((await readdir(journal)).sort()).toEqual(kept.map((jobId) => `${jobId}.json`).sort());
+  };
+  for (const jobId of names('report', 0, 25)) {
+    // The clock is set back by a second before each job.
+    nowMs -= 1_000;
+    const body = { kind: 'report', fence: '5', spec: null };
+    await host.client.ask(`PUT /jobs/${jobId}`, { id, body, answer: jobViewSchema });
+    await untilState(jobId, 'succeeded');
+  }
+  await expectOnly(names('report', 5, 25), names('report', 0, 5));
+
+  // An agent of an earlier version has kept many more.
+  const record = JSON.parse(await readFile(path.join(journal, 'report-24.json'), 'utf8'));
+  const endMs = Date.parse(record.finished_at);
+  for (let number = 0; number < 40; number += 1) {
+    const old = { ...record, job_id: `old-${number}`, finished_at: new Date(endMs + (number - 20) * 60_000) };
+    await writeFile(path.join(journal, `old-${number}.json`), JSON.stringify(old));
+  }
+  await writeFile(
+    path.join(journal, 'cut.json'),
+    JSON.stringify({ ...record, job_id: 'cut', state: 'running', result: null, finished_at: null }),
+  );
+  host = await start();
+  expect(await readJob(host.client, id, 'cut')).toMatchObject({ state: 'failed', problem: { code: 'interrupted' } });
+  await expectOnly([...names('old', 21, 40), 'cut'], [...names('old', 0, 21), ...names('report', 0, 25)]);
+  host = await start();
 });
 
 test("the journal holds nothing of a job's specification", async () => {

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { HostError } from '../control/control-protocol';
 import { FairPlaces } from '../host/fair-places';
 import { SerialQueue } from '../host/serial-queue';
-import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';
+import { finishedMax, hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';
 import { JobProblem, type JobProblemView, type JobState, type JobView, type SubmitJob } from './job-protocol';
 
 /** How long a job waits for its channel, in milliseconds. A living caller opens the channel at once. */
@@ -121,6 +121,7 @@ export class Jobs {
   private readonly options: JobsOptions;
   private readonly now: () => Date;
   private readonly journal: JobJournal;
+  /** The finished jobs of a site or database are in the order of their ends. */
   private readonly jobs = new Map<string, Job>();
   private readonly submitting = new Map<string, SerialQueue>();
   private readonly places = new FairPlaces(runningMax);
@@ -342,17 +343,30 @@ export class Jobs {
   private async finish(job: Job, state: JobState, end: Partial<Pick<JobRecord, 'result' | 'problem'>>): Promise<void> {
     job.record = { ...job.record, ...end, state, finished_at: this.now().toISOString() };
     if (state === 'succeeded') job.progress = 1;
+    // Older results go first, so that they make room on a full disk.
+    await this.forgetSurplus(job);
     await this.journal.write(job.record);
   }
 
+  /** Forgets the oldest finished jobs of the site or database of `ended`, except for {@link finishedMax} jobs. */
+  private async forgetSurplus(ended: Job): Promise<void> {
+    const { thing_id: thingId, job_id: jobId } = ended.record;
+    // The order of the map tells which jobs are the oldest, because the machine's clock may be set back.
+    this.jobs.delete(keyOf(thingId, jobId));
+    this.jobs.set(keyOf(thingId, jobId), ended);
+    const finished = [...this.jobs.values()].filter(({ record }) => record.thing_id === thingId && isFinished(record));
+    for (const { record } of finished.slice(0, -finishedMax)) await this.forget(record);
+  }
+
   private async forgetOld(): Promise<void> {
-    for (const [key, { record }] of this.jobs) {
-      if (!this.journal.isDue(record)) continue;
-      this.jobs.delete(key);
-      await this.journal
-        .forget(record)
-        .catch((error: unknown) => this.options.log.warn({ err: error }, 'an old job could not be forgotten'));
-    }
+    for (const { record } of this.jobs.values()) if (this.journal.isDue(record)) await this.forget(record);
+  }
+
+  private async forget(record: JobRecord): Promise<void> {
+    this.jobs.delete(keyOf(record.thing_id, record.job_id));
+    await this.journal
+      .forget(record)
+      .catch((error: unknown) => this.options.log.warn({ err: error }, 'an old job could not be forgotten'));
   }
 }
 

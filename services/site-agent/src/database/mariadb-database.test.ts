@@ -145,7 +145,9 @@ const suite = (): void => {
       // Open sessions are ended once the database is full, so the session of an attempt may be ended too.
       await until(empty, { ...waits, what: 'an empty table' });
       await writesAre('none');
-      expect(await run(site.database_url, 'select count(*) > 0 from heap')).toEqual([[1]]);
+      // The limit's end ends open sessions too.
+      const rows = await until(() => run(site.database_url, 'select count(*) > 0 from heap'), waits);
+      expect(rows).toEqual([[1]]);
     });
 
     test('a server that is killed is started again, and has every write that it had acknowledged', async () => {
@@ -194,6 +196,31 @@ const suite = (): void => {
     await rm(folder, { recursive: true, force: true });
   });
 
+  test('a server does not stop before a job that reads its database has ended, even if the job has no session yet', async () => {
+    const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-mariadb-read-'));
+    await chmod(sitesDir, 0o711);
+    const databases = databasesOf(sitesDir);
+    const chosen = await databases.choose();
+    const record = { site_id: 'one', role: 'site_0', password: 'secret', mariadb: chosen } as SiteRecord;
+    const database = await databases.create(record, databases.placeFor(record));
+    const reader = await database.openReader();
+    await database.stopIfUnused(performance.now() + idleMs);
+    if (reader.database.engine !== 'mariadb') throw new Error('another engine');
+    const admin = await openAdmin(reader.database.login, 'mariadb');
+    expect(await admin.texts('select 1')).toEqual([['1']]);
+    await admin.close();
+    reader.close();
+    let pauses = 2;
+    const hasStopped = async (): Promise<boolean> => {
+      pauses += 1;
+      await database.stopIfUnused(performance.now() + pauses * idleMs);
+      return (await serversBelow(sitesDir)).length === 0;
+    };
+    await until(hasStopped, { ...waits, what: 'the stop' });
+    await database.drop();
+    await rm(sitesDir, { recursive: true, force: true });
+  });
+
   test('a server that nobody uses stops, and the next use starts it; one that has events and is served does not stop, and starts with its host', async () => {
     const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-mariadb-idle-'));
     await chmod(sitesDir, 0o711);
@@ -210,8 +237,9 @@ const suite = (): void => {
     expect(await serversBelow(sitesDir)).toEqual([]);
 
     // Events run without any session, so a server that has events is not stopped.
-    const { database: reader } = await database.openReader();
+    const { database: reader, close } = await database.openReader();
     if (reader.engine !== 'mariadb') throw new Error('another engine');
+    close();
     const admin = await openAdmin(reader.login, 'mariadb');
     await admin.run('create event site.waking on schedule every 1 hour do set @a = 1');
     await admin.close();

@@ -15,7 +15,14 @@ import { errorCodeOf, KeptServer, type RunningServer, removeServerFolders, scale
 import type { Log } from '@drydock/service/telemetry';
 import { createConnection } from 'mysql2/promise';
 import { ConnectionBudget } from './connection-budget';
-import type { DatabaseUsage, JobAccess, ReleaseDatabase, ServerAddress, SqlProbe } from './release-database';
+import type {
+  DatabaseUsage,
+  JobAccess,
+  ReaderAccess,
+  ReleaseDatabase,
+  ServerAddress,
+  SqlProbe,
+} from './release-database';
 import { WokenServer } from './woken-server';
 
 /** The only database of a release's server. */
@@ -200,8 +207,8 @@ export class MariadbDatabase implements ReleaseDatabase {
     }
   }
 
-  openReader(): Promise<JobAccess> {
-    return this.access();
+  openReader(): Promise<ReaderAccess> {
+    return this.woken.hold(() => this.access());
   }
 
   async openLoader(): Promise<JobAccess> {

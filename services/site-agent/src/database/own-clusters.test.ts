@@ -21,7 +21,8 @@ import { z } from 'zod';
 import { packSite, stageSite, type TestArchive } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { fillVersion, readPage } from '../../test/versions';
-import { newSiteRole, SiteFolder } from '../on-disk/site-folder';
+import { newSiteRole, SiteFolder, type SiteRecord } from '../on-disk/site-folder';
+import { PostgresDatabase } from './postgres-databases';
 import { OwnCluster } from './sites-clusters';
 import { idleMs } from './woken-server';
 
@@ -152,18 +153,41 @@ test('the cluster of an organisation is removed with its last site, and the next
   await host.client.destroySite(again, claim(2));
 });
 
-test('a cluster that nobody has used for a while is stopped, unless somebody has a session; the next use starts it', async () => {
+/** Makes a cluster with the database `shop`, whose owner is `role` with the password `secret`. */
+async function openCluster(name: string): Promise<{ own: OwnCluster; dataDir: string; role: string }> {
   const options = {
-    folder: path.join(folder, 'idle'),
+    folder: path.join(folder, name),
     name: 'host',
     accounts: new Accounts(folder, 290_910),
     log: createLog({ service: 'test', level: 'error' }),
   };
   const own = await OwnCluster.open(options);
-  const dataDir = await dataDirOf(options.folder);
   const role = newSiteRole();
   await own.cluster.ensureRole(role, 'secret');
   await own.cluster.createDatabase('shop', role);
+  return { own, dataDir: await dataDirOf(options.folder), role };
+}
+
+test('a cluster is not stopped before a job that reads one of its databases has ended, even if the job has no session yet', async () => {
+  const { own, dataDir, role } = await openCluster('read');
+  const database = new PostgresDatabase(own.cluster, 'shop', {
+    site_id: 'one',
+    role,
+    password: 'secret',
+  } as SiteRecord);
+  const reader = await database.openReader();
+  await own.stopIfUnused(performance.now() + idleMs);
+  if (reader.database.engine !== 'postgres') throw new Error('another engine');
+  expect(await runSql(reader.database.url, 'select 1 as n')).toEqual([{ n: 1 }]);
+  reader.close();
+  await until(() => own.cluster.isUnused());
+  await own.stopIfUnused(performance.now() + 3 * idleMs);
+  expect(findPostmaster(dataDir)).toBeNull();
+  await own.remove();
+});
+
+test('a cluster that nobody has used for a while is stopped, unless somebody has a session; the next use starts it', async () => {
+  const { own, dataDir, role } = await openCluster('idle');
   const session = new pg.Client({ connectionString: own.cluster.directUrl(role, 'secret', 'shop') });
   session.on('error', () => undefined);
   await session.connect();

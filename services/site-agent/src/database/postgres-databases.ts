@@ -11,6 +11,7 @@ import type {
   EndpointOptions,
   EndpointPlace,
   JobAccess,
+  ReaderAccess,
   ReleaseDatabase,
   ServerAddress,
   SiteDatabases,
@@ -82,7 +83,7 @@ export class PostgresDatabases implements SiteDatabases {
   }
 }
 
-class PostgresDatabase implements ReleaseDatabase {
+export class PostgresDatabase implements ReleaseDatabase {
   readonly worksAlone = false;
   readonly name: string;
   private readonly cluster: SitesCluster;
@@ -147,8 +148,9 @@ class PostgresDatabase implements ReleaseDatabase {
     return probePostgres(this.cluster.directUrl(role, password, this.name), deadlineMs);
   }
 
-  async openReader(): Promise<JobAccess> {
-    return this.access(await this.cluster.transfer.readerUrl(this.name), null);
+  openReader(): Promise<ReaderAccess> {
+    const { cluster, name } = this;
+    return cluster.hold(async () => this.access(await cluster.transfer.readerUrl(name), null));
   }
 
   async openLoader(): Promise<JobAccess> {

@@ -15,6 +15,11 @@ export interface JobAccess {
   socketFolder: string | null;
 }
 
+/** Access for a job that only reads. The database's server is not stopped for lack of use before `close`. */
+export interface ReaderAccess extends JobAccess {
+  close(): void;
+}
+
 export interface SqlProbe {
   /** False if no answer came in time, or if the server is starting, is stopping or has no connection left. */
   isAnswered: boolean;
@@ -83,8 +88,8 @@ export interface ReleaseDatabase {
   keepReadOnly(isOn: boolean): Promise<void>;
   /** Probes the database as the site. Never throws. */
   probe(deadlineMs: number): Promise<SqlProbe>;
-  /** Access for a job that reads everything and changes nothing. */
-  openReader(): Promise<JobAccess>;
+  /** Access for a job that reads everything and changes nothing. The caller closes it when the job has ended. */
+  openReader(): Promise<ReaderAccess>;
   /** Access for one load into the database, while it is empty and has had no session. {@link closeLoader} ends it. */
   openLoader(): Promise<JobAccess>;
   closeLoader(): Promise<void>;

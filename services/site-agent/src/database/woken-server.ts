@@ -7,7 +7,10 @@ const checkEveryMs = 60_000;
 
 export interface WokenServerOptions {
   server: { start(): Promise<void>; stop(): Promise<void> };
-  /** Whether the server has no session and nobody is about to open one. Called only while the server runs. */
+  /**
+   * Whether the server has no session and nobody is about to open one. Called only while the server runs. Holders
+   * ({@link WokenServer.hold}) count separately.
+   */
   isUnused: () => Promise<boolean>;
   folder: string;
   log: Log;
@@ -20,6 +23,7 @@ export class WokenServer {
   private readonly timer: NodeJS.Timeout;
   private state: 'started' | 'stopped' | 'closed' = 'stopped';
   private usedMs = performance.now();
+  private readonly holders = new Set<symbol>();
 
   constructor(options: WokenServerOptions) {
     this.options = options;
@@ -47,12 +51,29 @@ export class WokenServer {
     });
   }
 
+  /**
+   * Opens something with `open`, and keeps the server from being stopped until the result's `close` is called. A job
+   * may have no session for a long time, for example while it packs files before the database.
+   */
+  async hold<T extends object>(open: () => Promise<T>): Promise<T & { close(): void }> {
+    const holder = Symbol('holder');
+    this.holders.add(holder);
+    const close = (): void => void this.holders.delete(holder);
+    try {
+      return { ...(await open()), close };
+    } catch (error) {
+      close();
+      throw error;
+    }
+  }
+
   /** Stops the server after {@link idleMs} without use. */
   async stopIfUnused(nowMs = performance.now()): Promise<void> {
     const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
     if (this.state !== 'started' || isRecent()) return;
-    if (!(await this.options.isUnused())) this.usedMs = nowMs;
-    // A client may have come during the check. From here on, a client waits for the stop and the next start.
+    const isUnused = await this.options.isUnused();
+    // A client or a holder may have come during the check. From here on, they wait for the stop and the next start.
+    if (!isUnused || this.holders.size > 0) this.usedMs = nowMs;
     if (isRecent() || this.state !== 'started') return;
     await this.stop('stopped');
   }

@@ -4,11 +4,14 @@
  * @tier long
  * @processes
  */
-import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { errorCodeOf } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
+import pg from 'pg';
+import { packSite, stageSite } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 /* Sites fill more disk than their limit, which is 50 MB here. */
@@ -16,14 +19,19 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
+let folder: string;
 const ids: [string, string] = [newSiteId(), newSiteId()];
 beforeAll(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-site-disk-'));
   host = await startHost({ ...(await hostConfig()), SITE_DISK_GB: 0.05 });
   site = await host.client.ensureSite(ids[0], { domain: 'greedy.org', organisation_id: 'org-1' }, claim(1));
   neighbour = await host.client.ensureSite(ids[1], { domain: 'other.org', organisation_id: 'org-2' }, claim(1));
   await writeFile(path.join(neighbour.files_dir, 'index.html'), '<?sql select 7 ?>');
 });
-afterAll(() => clearHost(host, ids));
+afterAll(async () => {
+  await clearHost(host, ids);
+  await rm(folder, { recursive: true, force: true });
+});
 
 const waits = { timeoutMs: 100_000 };
 describe('an application', () => {
@@ -85,6 +93,21 @@ describe('an application', () => {
     await writeFile(path.join(site.files_dir, 'large'), '');
     await until(async () => (await fetch(site.url)).ok, { ...waits, what: 'the application again' });
   });
+
+  it('is started at the switch to a release within the limit, before that release has been counted', async () => {
+    const archive = await packSite(host, ids[0], {
+      releaseId: 'initial',
+      folder: path.join(folder, 'small'),
+      fence: 2,
+    });
+    await until(async () => (await fetch(new URL('/kept', site.url))).ok, waits);
+    await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
+    expect((await fetch(site.url)).status).toBe(503);
+    await stageSite(host, ids[0], archive, { releaseId: 'small', fence: 3 });
+    await host.client.switchRelease(ids[0], { releaseId: 'small', expectedRelease: 'initial' }, claim(4));
+    expect(await host.client.probeSite(ids[0], '/')).toMatchObject({ http_status: 200, sql_ok: true });
+    await host.client.thawSite(ids[0], claim(4));
+  });
 });
 
 describe('a database', () => {
@@ -108,8 +131,40 @@ describe('a database', () => {
     expect(await runSql(site.database_url, 'select count(*)::int as n from heap where text = md5(text)')).toEqual([
       { n: 0 },
     ]);
+    const kept = new pg.Client({ connectionString: site.database_url });
+    kept.on('error', () => undefined);
+    await kept.connect();
+    const write = (): Promise<string> =>
+      kept.query('insert into heap values (1)').then(
+        () => 'none',
+        (error: unknown) => errorCodeOf(error),
+      );
+    expect(await write()).toBe('25006');
     await runSql(site.database_url, 'begin read write; truncate heap; commit');
     await writesAre('none');
+    // The session that began with the limit ends with it, so that its client connects again and can write.
+    await until(async () => (await write()) !== '25006', { ...waits, what: 'the end of the kept session' });
+    await kept.end();
+  });
+
+  it('whose backup was taken above the limit can be written after the restore, without a finding about the limit', async () => {
+    // Deleted rows keep their space until a vacuum, so the backup is smaller than the database.
+    const table = 'create table if not exists heap (text text); alter table heap set (autovacuum_enabled = off)';
+    await runSql(site.database_url, table);
+    await runSql(site.database_url, fill(38));
+    await writesAre('25006');
+    // The statement is repeated, because the limit ends open sessions.
+    const empty = 'begin read write; delete from heap; commit';
+    await until(async () => (await refusalOf(empty)) === 'none', { ...waits, what: 'an empty table' });
+    expect(await refusalOf('insert into heap values (1)')).toBe('25006');
+    const { current_release: live } = await host.client.readSite(ids[0]);
+    const releaseId = String(live);
+    const archive = await packSite(host, ids[0], { releaseId, folder: path.join(folder, 'full'), fence: 5 });
+    const { database } = await stageSite(host, ids[0], archive, { releaseId: 'writable', fence: 6 });
+    await host.client.switchRelease(ids[0], { releaseId: 'writable', expectedRelease: releaseId }, claim(7));
+    await host.client.thawSite(ids[0], claim(7));
+    expect(await refusalOf('insert into heap values (1)')).toBe('none');
+    expect(database).toEqual([]);
   });
 
   it('that keeps growing gets no sessions any more; its neighbour keeps its own', async () => {

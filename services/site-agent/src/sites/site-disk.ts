@@ -22,8 +22,7 @@ export interface SiteDiskSettings {
 /**
  * Watches the size of a site's live release on disk. If the files exceed the limit, the application is ended, and is
  * not started until they are within it. A database above the limit may only free space, as far as its server can
- * enforce that (`keepReadOnly`). A database that exceeds the limit by more than a fifth gets no sessions. A new live
- * release starts as `within` the limit.
+ * enforce that (`keepReadOnly`). A database that exceeds the limit by more than a fifth gets no sessions.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
@@ -53,11 +52,22 @@ export class SiteDisk {
     return { limit_bytes: this.settings.diskBytes, ...this.counted };
   }
 
+  /**
+   * Begins to watch this release, which is live from now on. A new live release counts as `within` the limit until it
+   * has been counted, because a restore may cure a site that is too large. No effect if the release is watched already.
+   */
+  begin(release: Release): void {
+    if (this.release === release) return;
+    // A restore of the files alone keeps the database, which then keeps its state too.
+    const isDatabaseKept = this.release?.database.name === release.database.name;
+    [this.release, this.files, this.starts, this.sessions] = [release, 'within', -1, -1];
+    if (!isDatabaseKept) this.database = 'within';
+    this.counted = { files: null, database: isDatabaseKept ? this.counted.database : null };
+  }
+
+  /** Counts the live release. After each wait of a check, the site may have switched to another release. */
   async check(release: Release): Promise<void> {
-    if (this.release !== release) {
-      [this.release, this.files, this.database, this.starts, this.sessions] = [release, 'within', 'within', -1, -1];
-      this.counted = { files: null, database: null };
-    }
+    this.begin(release);
     await this.checkFiles(release);
     await this.checkDatabase(release);
   }
@@ -73,14 +83,16 @@ export class SiteDisk {
     if (this.areFilesFull) await app.end();
   }
 
-  private async checkDatabase({ database }: Release): Promise<void> {
+  private async checkDatabase(release: Release): Promise<void> {
+    if (this.release !== release) return;
+    const { database } = release;
     const { sessionsBegun, isInUse } = this.settings.endpoint;
     if (!isInUse && !database.worksAlone && this.sessions === sessionsBegun) return;
     const found = await database.readUsage();
     if (found === null) return;
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
-    const before = this.database;
-    this.database = this.note('database', before, bytes);
+    if (this.release !== release) return;
+    this.database = this.note('database', this.database, bytes);
     // Open sessions may still write, and a closed database shrinks as its temporary files are removed. In both cases
     // the next check must read the size.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
@@ -91,9 +103,12 @@ export class SiteDisk {
       return database.endSiteSessions();
     }
     const isFull = this.database !== 'within';
-    if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
-    // The endpoint lets nobody into a closed database, but scheduled events (MariaDB) begin sessions of their own.
-    if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
+    const isSwitched = isFull !== found.isReadOnly;
+    if (isSwitched) await database.keepReadOnly(isFull);
+    // A session keeps the rights that it had at its start. So a session that began with the limit could not write after
+    // the limit's end either. The endpoint lets nobody into a closed database, but scheduled events (MariaDB) begin
+    // sessions of their own.
+    if (this.isDatabaseClosed || isSwitched) await database.endSiteSessions();
   }
 
   private note(what: 'files' | 'database', before: DiskState, bytes: number): DiskState {

@@ -58,22 +58,21 @@ async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<
   const { spec } = context;
   await site.learnOrganisation(spec.origin.organisation_id);
   const { filesDir, reader } = await site.openForReading(spec.release_id);
-  const { isolation } = site;
-  const database = databaseIn(isolation, reader);
-  const { socketFolder } = reader;
-  const releasesDir = await realpath(path.join(filesDir, '../..'));
-  const setup: ProgramSetup = {
-    work: 'pack',
-    spec,
-    files_dir: filesPathIn(isolation, filesDir),
-    releases_dir: releasesDir,
-    database,
-  };
-  return runIn(
-    site,
-    { setup, files: { dir: filesDir, writable: false }, socketFolder, result: packResultSchema },
-    context,
-  );
+  try {
+    const { isolation } = site;
+    const { socketFolder } = reader;
+    const setup: ProgramSetup = {
+      work: 'pack',
+      spec,
+      files_dir: filesPathIn(isolation, filesDir),
+      releases_dir: await realpath(path.join(filesDir, '../..')),
+      database: databaseIn(isolation, reader),
+    };
+    const files = { dir: filesDir, writable: false };
+    return await runIn(site, { setup, files, socketFolder, result: packResultSchema }, context);
+  } finally {
+    reader.close();
+  }
 }
 
 async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infer<typeof stageResultSchema>> {

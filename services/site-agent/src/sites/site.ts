@@ -15,7 +15,13 @@ import type { Log } from '@drydock/service/telemetry';
 import { AppNetwork } from '../apps/app-network';
 import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
-import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';
+import type {
+  JobAccess,
+  ReaderAccess,
+  ReleaseDatabase,
+  SiteDatabases,
+  SiteEndpoint,
+} from '../database/release-database';
 import type { SiteFolder, SiteRecord } from '../on-disk/site-folder';
 import { closeToOthers, Release, ReleaseStore } from '../releases/release-store';
 import { Gate } from '../serving/gate';
@@ -187,8 +193,8 @@ export class Site {
     return this.context.isolation;
   }
 
-  /** The folder of a release and the access to its database, for a job that reads them. */
-  async openForReading(releaseId: string): Promise<{ filesDir: string; reader: JobAccess }> {
+  /** The folder of a release and the access to its database, which the job that reads them closes at its end. */
+  async openForReading(releaseId: string): Promise<{ filesDir: string; reader: ReaderAccess }> {
     const database = await this.requireRelease(releaseId);
     return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
   }
@@ -262,6 +268,7 @@ export class Site {
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
+    this.disk.begin(kept);
     try {
       // After a restore of the files alone both releases have the same database, whose sessions go on.
       if (left.database.name !== kept.database.name) {
@@ -374,17 +381,8 @@ export class Site {
     const organisation = (): string => this.organisation;
     const endSessions = (numbers: number[]): Promise<void> => database.endSessions(numbers);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
-    return new Content({
-      isolation,
-      filesDir,
-      uid: this.record.uid,
-      pages,
-      log,
-      places,
-      organisation,
-      endSessions,
-      onStart,
-    });
+    const { uid } = this.record;
+    return new Content({ isolation, filesDir, uid, pages, log, places, organisation, endSessions, onStart });
   }
 
   private async requireRelease(releaseId: string): Promise<ReleaseDatabase> {
