@@ -5,11 +5,13 @@ import { pathList } from './customer-path';
 
 const name = pg.escapeIdentifier;
 const role = z.string().min(1).max(252);
-const grantSchema = z.strictObject({
+/** A granted privilege. The grantee null stands for PUBLIC. */
+export const grantSchema = z.strictObject({
   grantee: role.nullable(),
   privilege: z.string().regex(/^[A-Z ]+$/),
   grantable: z.boolean(),
 });
+export type Grant = z.infer<typeof grantSchema>;
 
 /**
  * Properties that pg_dump does not write with the arguments of dump-schema.ts: those of the database, and the owners,

@@ -25,6 +25,7 @@ import {
   instanceFolder,
   newDatabaseId,
   newHostFolder,
+  ownerPassword,
   spawnHost,
   type TestHost,
 } from '../../test/host';
@@ -78,6 +79,8 @@ test('killed with -9 before, at and after the switch of a restore, the host serv
   await runSql(customer(database), "create table notes as select 'kept' as text");
   const kept = await dump(databaseId);
   await runSql(customer(database), "update notes set text = 'later'");
+  await runSql(customer(database), `create role guest login password '${ownerPassword}'`);
+  await runSql(customer(database), 'grant connect on database shop to public');
   expect(await stage(databaseId, kept)).toMatchObject({
     tables: 1,
     rows: 1,
@@ -103,6 +106,7 @@ test('killed with -9 before, at and after the switch of a restore, the host serv
   await stage(databaseId, replaced, 'restore-2');
   await host.client.cutover(databaseId, 'restore-2', claim(1));
   expect(await textAt(database)).toEqual({ text: 'later' });
+  expect(await runSql(customer(database, { user: 'guest' }), 'select 1 as n')).toEqual([{ n: 1 }]);
   expect([await enters(database, 'old'), await enters(database, 'target')]).toEqual([false, true]);
 });
 
