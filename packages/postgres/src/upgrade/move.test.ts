@@ -70,6 +70,8 @@ test('content that replication does not carry is copied too: large objects, unlo
     "select lo_from_bytea(90001, 'one'), lo_from_bytea(90002, 'two'), lo_from_bytea(90003, 'three'); comment on large object 90001 is 'kept'",
     'create type stretch as range (subtype = int4); create aggregate total (int) (sfunc = int4pl, stype = int)',
     'create table keyless (a int, b text); insert into keyless select i, i::text from generate_series(1, 100) i',
+    'create unlogged table parents (id int primary key); create unlogged table children (parent int references parents)',
+    'insert into parents values (1), (2); insert into children values (1)',
   );
   await moveUpTo(move);
   await withClient(move.ownUrl, async (client) => {
@@ -77,12 +79,15 @@ test('content that replication does not carry is copied too: large objects, unlo
       "update cache set v = 'after'; select nextval('down'); insert into secret values (2, 'b'); insert into log (id) values (1), (2)",
     );
     await client.query(
-      "select lo_put(90002, 0, 'TWO'), lo_unlink(90003), lo_from_bytea(90004, 'four'); update keyless set b = 'x' where a = 5; delete from keyless where a = 6",
+      "update children set parent = 2; delete from parents where id = 1; select lo_put(90002, 0, 'TWO'), lo_unlink(90003), lo_from_bytea(90004, 'four'); update keyless set b = 'x' where a = 5; delete from keyless where a = 6",
     );
   });
   await cutOver(move);
   expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
   expect(await rowsOf(move.ownTargetUrl, 'select k, v from cache')).toEqual([{ k: 1, v: 'after' }]);
+  expect(await rowsOf(move.ownTargetUrl, 'select id, parent from parents join children on true')).toEqual([
+    { id: 2, parent: 2 },
+  ]);
   expect(await rowsOf(move.ownTargetUrl, "select nextval('down')::int as n")).toEqual([{ n: -21 }]);
   expect(await rowsOf(move.ownTargetUrl, 'select count(*)::int as n from log_of_log')).toEqual([{ n: 2 }]);
   expect(
