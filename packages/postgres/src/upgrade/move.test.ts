@@ -129,6 +129,22 @@ test('the comparison finds a row that is missing on the new server', async () =>
   await endMove(move);
 });
 
+test('the comparison finds columns by name, because an inheriting table may have them in another order on the new server', async () => {
+  const move = await createCustomer(
+    servers,
+    'order_shop',
+    'create table base (a int); create table child (b int) inherits (base); alter table base add c int',
+    'insert into child (a, b, c) values (1, 2, 3)',
+    'create table blank (); insert into blank default values',
+  );
+  await moveUpTo(move);
+  await cutOver(move);
+  expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
+  await withClient(move.ownTargetUrl, (client) => client.query('update child set b = 3, c = 2'));
+  expect(await compareDatabases(move, null)).toMatchObject({ names: ['"public"."child"'] });
+  await endMove(move);
+});
+
 test('changes of the schema are refused during a move, temporary tables are not, and a schema change that has begun is waited for', async () => {
   const move = await createCustomer(
     servers,

@@ -38,7 +38,7 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
     for (const [index, table] of tables.entries()) {
       const { name } = table;
       const columns = computed.get(table.leaf);
-      if (!(await holdTheSame(old, snapshot, { ...table, columns: columns && table.columns }))) differing.push(name);
+      if (!(await holdTheSame(old, snapshot, table))) differing.push(name);
       else if (columns) recomputed.push(...(await recomputedColumns(old, snapshot, table, columns)));
       move.progress?.((index + 1) / tables.length);
     }
@@ -120,7 +120,10 @@ interface Recomputed {
 interface WholeTable {
   /** The quoted and qualified name. */
   name: string;
-  /** The written columns, without generated ones. */
+  /**
+   * The written columns, without generated ones. They are compared by name, because the new database may have the
+   * columns of an inheriting table in another order.
+   */
   columns: readonly string[];
   /** The table or one of its partitions, which have the same generated columns. */
   leaf: string;
