@@ -145,6 +145,92 @@ test('the comparison finds columns by name, because an inheriting table may have
   await endMove(move);
 });
 
+/** Runs work while a snapshot of the new database is open, as after the cutover. */
+const atSnapshot = (move: Customer, work: (id: string) => Promise<void>): Promise<void> =>
+  withClient(withDatabase(move.targetUrl, move.databaseName), async (client) => {
+    await client.query('begin isolation level repeatable read read only');
+    await work((await client.query('select pg_export_snapshot() as id')).rows[0].id);
+  });
+
+const isLockAwaited = (url: string, name: string) =>
+  until(() =>
+    withClient(withDatabase(url, name), async (client) => {
+      const sql =
+        'select from pg_locks where not granted and database = (select oid from pg_database where datname = $1)';
+      return (await client.query(sql, [name])).rowCount === 1;
+    }),
+  );
+
+test('what the owner has altered since the cutover leaves the comparison undecided, and a row that was lost before is still a difference', async () => {
+  const names = ['kept', 'cut', 'wider', 'narrower', 'retyped', 'dropped', 'renamed', 'again', 'moody', 'lost'];
+  const move = await createCustomer(
+    servers,
+    'altered_shop',
+    "create type mood as enum ('good')",
+    ...names.map((name) => `create table ${name} (id serial primary key, v text, m mood)`),
+    ...names.map((name) => `insert into ${name} (v, m) select i, 'good' from generate_series(1, 3) i`),
+    'create materialized view sums as select sum(id) from kept; create materialized view gone as select 1 as n',
+    "update moody set m = 'good'; alter table kept alter m type text; alter table cut alter m type text",
+    'alter table wider alter m type text; alter table lost alter m type text',
+  );
+  await moveUpTo(move);
+  await cutOver(move);
+  const altered = ['cut', 'narrower', 'retyped', 'dropped', 'renamed', 'again', 'moody'].map(
+    (name) => `"public"."${name}"`,
+  );
+  await atSnapshot(move, async (id) => {
+    await withClient(move.ownTargetUrl, (client) =>
+      client.query(`truncate cut restart identity; insert into cut (v) values ('new');
+        alter table wider add n int default 7; insert into kept (v) values ('new'); alter table narrower drop column v;
+        alter table retyped alter v type int using 7; drop table dropped; alter table renamed rename to renamed_since;
+        drop table again; create table again (id int); alter type mood rename value 'good' to 'fine';
+        refresh materialized view sums; drop materialized view gone`),
+    );
+    const compared = await compareDatabases(move, id);
+    expect(compared).toMatchObject({ outcome: 'undecided', recomputed: [] });
+    expect([...compared.names].sort()).toEqual(
+      [...altered, ...['again', 'cut', 'dropped'].map((name) => `sequence "public"."${name}_id_seq"`)].sort(),
+    );
+    await withClient(move.ownTargetUrl, (client) => client.query('delete from lost where id = 1'));
+    expect((await compareDatabases(move, id)).outcome).toBe('undecided');
+  });
+  await atSnapshot(move, async (id) => {
+    const { outcome, names: found } = await compareDatabases(move, id);
+    expect([outcome, found.includes('"public"."lost"'), found.includes('"public"."kept"')]).toEqual([
+      'different',
+      true,
+      true,
+    ]);
+  });
+  await endMove(move);
+});
+
+test('a table that was compared can be altered while the comparison reads another', async () => {
+  const move = await createCustomer(
+    servers,
+    'released_shop',
+    'create table a (id int primary key); create table z (id int primary key)',
+  );
+  await moveUpTo(move);
+  await cutOver(move);
+  await atSnapshot(move, (id) =>
+    withClient(move.ownTargetUrl, async (holder) => {
+      await holder.query('begin; lock table z');
+      const comparing = compareDatabases(move, id);
+      try {
+        await isLockAwaited(move.targetUrl, move.databaseName);
+        await withClient(move.ownTargetUrl, (client) =>
+          client.query("set lock_timeout = '3s'; alter table a add b int"),
+        );
+      } finally {
+        await holder.query('commit');
+      }
+      expect(await comparing).toMatchObject({ outcome: 'equal', tables: 2 });
+    }),
+  );
+  await endMove(move);
+});
+
 test('changes of the schema are refused during a move, temporary tables are not, and a schema change that has begun is waited for', async () => {
   const move = await createCustomer(
     servers,
