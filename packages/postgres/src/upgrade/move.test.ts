@@ -231,6 +231,26 @@ test('a table that was compared can be altered while the comparison reads anothe
   await endMove(move);
 });
 
+test('a table without a key takes rows while the copy waits for a transaction that reads it', async () => {
+  const move = await createCustomer(servers, 'patient_shop', 'create table keyless (a int)');
+  await copySchema(move);
+  await withClient(move.ownUrl, async (reader) => {
+    await reader.query('begin; select from keyless');
+    const copying = copyData(move);
+    try {
+      await isLockAwaited(move.oldUrl, move.databaseName);
+      await withClient(move.ownUrl, (client) =>
+        client.query("set statement_timeout = '3s'; insert into keyless values (1)"),
+      );
+    } finally {
+      await reader.query('commit');
+      await copying;
+    }
+  });
+  expect(await rowsOf(withDatabase(move.targetUrl, move.databaseName), 'select a from keyless')).toEqual([{ a: 1 }]);
+  await endMove(move);
+});
+
 test('changes of the schema are refused during a move, temporary tables are not, and a schema change that has begun is waited for', async () => {
   const move = await createCustomer(
     servers,

@@ -1,8 +1,10 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { z } from 'zod';
 import type { TableEntry } from '../../dump/dump-format';
 import { hashRoots, listTables, qualify } from '../../dump/list-tables';
-import { readRows, type Stage } from '../session';
+import { sqlStateOf } from '../../session/transfer-error';
+import { readRows, type Stage, UpgradeError } from '../session';
 import type { OwnObjects } from './own-objects';
 
 export interface CustomerTable extends TableEntry {
@@ -57,38 +59,73 @@ export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table,
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
+/** The longest wait for a table's lock, in ms. Everybody who comes after us to the table waits as well. */
+const lockMs = 200;
+/** The pause between two attempts, in ms. */
+const pauseMs = 800;
+/** The time after which another session's lock ends the stage, in ms. */
+const limitMs = 60_000;
+const lockTimeoutCode = '55P03';
+
+/**
+ * Changes a table's replica identity, and runs another statement in the same transaction. Throws `busy` if a
+ * transaction has used the table for a minute.
+ */
+async function setIdentity(
+  publisher: pg.ClientBase,
+  { table, identity }: { table: string; identity: string },
+  noted: { text: string; values: unknown[] },
+): Promise<void> {
+  const untilMs = performance.now() + limitMs;
+  for (;;) {
+    await publisher.query(`begin; set local lock_timeout = '${lockMs}ms'`);
+    try {
+      await publisher.query(`alter table only ${table} replica identity ${identity}`);
+      await publisher.query(noted);
+      await publisher.query('commit');
+      return;
+    } catch (error) {
+      await publisher.query('rollback').catch(() => undefined);
+      if (sqlStateOf(error) !== lockTimeoutCode) throw error;
+      if (performance.now() > untilMs)
+        throw new UpgradeError('busy', `a transaction has used ${table} for over ${limitMs / 1000} s`, {
+          object: `TABLE ${table}`,
+        });
+    }
+    await wait(pauseMs);
+  }
+}
+
 /**
  * Sets REPLICA IDENTITY FULL on tables without a usable key, so that each change carries the whole old row. The tables'
- * previous identities are recorded.
+ * previous identities are recorded. Throws `busy`.
  */
 export async function widenIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
   const keyless = await readRows(await stage.reader('old'), changedSchema, withoutIdentitySql, [[schema]]);
   for (const { oid, table, identity, index_name: indexName } of keyless) {
-    await publisher.query('begin');
-    await publisher.query(
-      `insert into ${schema}.replica_identity (relation, identity, index_name) values ($1, $2, $3)
-        on conflict do nothing`,
-      [oid, identity, indexName],
-    );
-    await publisher.query(`alter table only ${table} replica identity full`);
-    await publisher.query('commit');
+    const text = `insert into ${schema}.replica_identity (relation, identity, index_name) values ($1, $2, $3)
+      on conflict do nothing`;
+    await setIdentity(publisher, { table, identity: 'full' }, { text, values: [oid, identity, indexName] });
   }
 }
 
-/** Reverses {@link widenIdentities}. The table `replica_identity` must exist. */
+/**
+ * Reverses {@link widenIdentities}. The table `replica_identity` must exist. A table whose index has gone since gets
+ * its default identity. Throws `busy`.
+ */
 export async function restoreIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
-  const sql = `select r.relation as oid, c.oid::regclass::text as table, r.identity, r.index_name
+  const sql = `select r.relation as oid, c.oid::regclass::text as table, r.identity,
+      (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid
+        where i.indrelid = r.relation and x.relname = r.index_name) as index_name
     from ${schema}.replica_identity r
     join pg_catalog.pg_class c on c.oid = r.relation`;
   for (const { oid, table, identity, index_name: indexName } of await readRows(publisher, changedSchema, sql)) {
     const wanted = indexName === null ? identityOf[identity] : `using index ${pg.escapeIdentifier(indexName)}`;
-    await publisher.query('begin');
-    await publisher.query(`alter table only ${table} replica identity ${wanted ?? 'default'}`);
-    await publisher.query(`delete from ${schema}.replica_identity where relation = $1`, [oid]);
-    await publisher.query('commit');
+    const text = `delete from ${schema}.replica_identity where relation = $1`;
+    await setIdentity(publisher, { table, identity: wanted ?? 'default' }, { text, values: [oid] });
   }
 }
