@@ -300,7 +300,8 @@ test('prechecks distinguish tables with and without a key, and types with and wi
     const move = await createCustomer(
       servers,
       name,
-      `create type mood as enum ('a'); create domain email as text; create table t (${columns})`,
+      `create type mood as enum ('a'); create domain email as text; create type pair as (a int, b email[])`,
+      `create type odd as (a int, b json); create domain spots as point[]; create table t (${columns})`,
     );
     const request = { url: move.oldUrl, databaseName: name, toMajor: 18, extensionsOfTarget: [], freeBytes: 1e12 };
     return (await checkUpgrade(request)).path;
@@ -308,11 +309,17 @@ test('prechecks distinguish tables with and without a key, and types with and wi
   expect(
     await check(
       'check_plain',
-      'a int, b text, c varchar(3), d mood, e email, f int[], g jsonb, h uuid, i int4range, j char(3), k numeric',
+      'a int, b text, c varchar(3), d mood, e email, f int[], g jsonb, h uuid, i int4range, j char(3), k numeric, l pair[]',
     ),
   ).toBe('logical');
   expect(await check('check_json', 'a int, b json')).toBe('offline');
   expect(await check('check_point', 'a int, b point')).toBe('offline');
+  expect(await check('check_array', 'a int, b json[]')).toBe('offline');
+  expect(await check('check_domain', 'a int, b spots')).toBe('offline');
+  expect(await check('check_composite', 'a int, b odd')).toBe('offline');
+  expect(await check('check_full', 'a int, b json); alter table t replica identity full; create table u (a int')).toBe(
+    'offline',
+  );
   expect(await check('check_keyed', 'a int primary key, b json')).toBe('logical');
   expect(
     await check(
@@ -320,6 +327,18 @@ test('prechecks distinguish tables with and without a key, and types with and wi
       'a int primary key, b json); alter table t replica identity nothing; create table u (a int',
     ),
   ).toBe('offline');
+});
+
+test('prechecks choose the offline path if the key that replication would use is computed', async () => {
+  const check = async (name: string, ...statements: string[]) => {
+    const { oldUrl: url } = await createCustomer(servers, name, ...statements);
+    return (await checkUpgrade({ url, databaseName: name, toMajor: 18, extensionsOfTarget: [], freeBytes: 1e12 })).path;
+  };
+  const table = 'create table t (a int not null unique, g int generated always as (a) stored primary key)';
+  expect(await check('check_computed', table)).toBe('offline');
+  expect(await check('check_computed_full', table, 'alter table t replica identity full')).toBe('offline');
+  expect(await check('check_chosen', table, 'alter table t replica identity using index t_a_key')).toBe('logical');
+  expect(await check('check_beside', table.replace('primary key', ''))).toBe('logical');
 });
 
 test('concurrent prechecks for two majors do not disturb each other', async () => {

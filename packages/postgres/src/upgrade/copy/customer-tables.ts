@@ -42,8 +42,17 @@ const changedSchema = z.object({
 });
 
 /**
+ * SQL that tells whether the index `i` is a key that a subscriber can use. Replication does not carry computed columns,
+ * so a key must have none. Its first `indnkeyatts` columns count.
+ */
+export const isUsableKeySql = `i.indisvalid and not exists (
+  select from pg_catalog.generate_series(0, i.indnkeyatts - 1) k
+  join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[k] where a.attgenerated <> '')`;
+
+/**
  * Selects tables whose changed rows a subscriber could not identify, because no usable key exists or is chosen. `$1`
- * lists excluded schemas.
+ * lists excluded schemas. `$2` lists the replica identities that need a primary key: `d`, and `f` to select tables that
+ * the customer has given FULL as well.
  */
 export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table, c.relreplident as identity,
     (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid
@@ -52,10 +61,10 @@ export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table,
   where c.relkind = 'r' and c.relpersistence = 'p' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
   and n.nspname <> all ($1)
     and (c.relreplident = 'n'
-      or c.relreplident = 'd' and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid
-        and i.indisprimary and i.indimmediate and i.indisvalid)
+      or c.relreplident = any ($2::"char"[]) and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid
+        and i.indisprimary and i.indimmediate and ${isUsableKeySql})
       or c.relreplident = 'i' and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid
-        and i.indisreplident and i.indisvalid))`;
+        and i.indisreplident and ${isUsableKeySql}))`;
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
@@ -103,7 +112,7 @@ async function setIdentity(
 export async function widenIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
-  const keyless = await readRows(await stage.reader('old'), changedSchema, withoutIdentitySql, [[schema]]);
+  const keyless = await readRows(await stage.reader('old'), changedSchema, withoutIdentitySql, [[schema], ['d']]);
   for (const { oid, table, identity, index_name: indexName } of keyless) {
     const text = `insert into ${schema}.replica_identity (relation, identity, index_name) values ($1, $2, $3)
       on conflict do nothing`;
