@@ -251,6 +251,18 @@ test('a table without a key takes rows while the copy waits for a transaction th
   await endMove(move);
 });
 
+test('a schema public that the owner has dropped does not come back', async () => {
+  const move = await createCustomer(
+    servers,
+    'private_shop',
+    'drop schema public; create schema shop; create table shop.a (id int primary key)',
+  );
+  await copySchema(move);
+  const sql = "select nspname as name from pg_namespace where nspname in ('public', 'shop')";
+  expect(await rowsOf(withDatabase(move.targetUrl, move.databaseName), sql)).toEqual([{ name: 'shop' }]);
+  await endMove(move);
+});
+
 test('changes of the schema are refused during a move, temporary tables are not, and a schema change that has begun is waited for', async () => {
   const move = await createCustomer(
     servers,
