@@ -148,7 +148,8 @@ async function loadDump<Result>(
 }
 
 /**
- * Loads an archive, or only its schema for `try_dump`, into a scratch instance. The instance is removed in any case.
+ * Loads an archive, or only its schema for `try_dump`, into a scratch instance. The instance is removed in any case,
+ * also if it does not start.
  */
 async function verifyDump<Result>(
   databases: HostedDatabases,
@@ -163,8 +164,8 @@ async function verifyDump<Result>(
   const { scratches } = databases.known(thingId);
   const { jobs, assertInstalled } = engineOf(spec.major);
   await assertInstalled(spec.major);
-  const scratch = await scratches.make(jobId, spec.major);
   try {
+    const scratch = await scratches.make(jobId, spec.major);
     return await runJob(jobs.program, await jobs.loadOnTrial(kind, { databaseId: thingId, scratch }, spec), running);
   } finally {
     await scratches.drop(jobId);
