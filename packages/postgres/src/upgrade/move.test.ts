@@ -205,11 +205,12 @@ test('what the owner has altered since the cutover leaves the comparison undecid
   await endMove(move);
 });
 
-test('a table that was compared can be altered while the comparison reads another', async () => {
+test('a table that was compared can be altered, and a sequence can be set back, while the comparison reads another table', async () => {
   const move = await createCustomer(
     servers,
     'released_shop',
     'create table a (id int primary key); create table z (id int primary key)',
+    "create sequence counted; select setval('counted', 7)",
   );
   await moveUpTo(move);
   await cutOver(move);
@@ -220,7 +221,7 @@ test('a table that was compared can be altered while the comparison reads anothe
       try {
         await isLockAwaited(move.targetUrl, move.databaseName);
         await withClient(move.ownTargetUrl, (client) =>
-          client.query("set lock_timeout = '3s'; alter table a add b int"),
+          client.query("set lock_timeout = '3s'; alter table a add b int; select setval('counted', 1)"),
         );
       } finally {
         await holder.query('commit');

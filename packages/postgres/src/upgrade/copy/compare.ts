@@ -37,6 +37,10 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
     await snapshot.query('begin isolation level repeatable read read only');
     if (snapshotId !== null) await snapshot.query(`set transaction snapshot ${pg.escapeLiteral(snapshotId)}`);
     await snapshot.query(`savepoint ${savepoint}`);
+    // Sequences come first, because the customer may set one back at any time, and no snapshot shows where it was.
+    const behind: string[] = [];
+    for (const name of await sequencesBehind(old, sessions.present))
+      ((await isAltered(sessions, { name })) ? undecided : behind).push(`sequence ${name}`);
     const tables = wholeTables(await customerTables(old, stage.own));
     const computed = await computedColumns(old);
     const recomputed: Recomputed[] = [];
@@ -53,9 +57,6 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
     // Without the snapshot, a view that the customer has refreshed since the cutover would be reported.
     if (snapshotId !== null) recomputed.push(...(await recomputedViews(sessions)));
     differing.push(...(await differingObjects(old, snapshot)));
-    const behind: string[] = [];
-    for (const name of await sequencesBehind(old, sessions.present))
-      ((await isAltered(sessions, { name })) ? undecided : behind).push(`sequence ${name}`);
     const result = { tables: tables.length, recomputed };
     if (behind.length > 0 || (snapshotId !== null && differing.length > 0))
       return { outcome: 'different', names: [...differing, ...behind], ...result };
