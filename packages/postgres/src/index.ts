@@ -1,4 +1,4 @@
-export { diskFullMark } from './dump/database-properties';
+export { diskFullMark, grantSchema } from './dump/database-properties';
 export { dumpDatabase } from './dump/dump-database';
 export { type DumpManifest, manifestSchema, readJson, sectionPaths } from './dump/dump-format';
 export { fingerprintDatabase } from './dump/fingerprint-database';
@@ -44,7 +44,7 @@ export {
   makeEmptyRestored,
   makeMentionedRoles,
   openDatabase,
-  openingStatements,
   ownersOf,
   readConnectionLimit,
+  readOpening,
 } from './upgrade/target-database';

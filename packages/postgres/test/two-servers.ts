@@ -9,7 +9,7 @@ import { abandonMove } from '../src/upgrade/finish';
 import { lockOut } from '../src/upgrade/lock-out';
 import { unsubscribe } from '../src/upgrade/replication';
 import { type Move, withDatabase, withStage } from '../src/upgrade/session';
-import { openDatabase, openingStatements } from '../src/upgrade/target-database';
+import { openDatabase, readOpening } from '../src/upgrade/target-database';
 
 export interface TwoServers {
   old: PostgresServer;
@@ -89,7 +89,7 @@ export async function createCustomer(
 export async function cutOver(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const old = await stage.server('old');
-    const opening = await openingStatements(old, move.databaseName, -1);
+    const { opening } = await readOpening(old, move.databaseName, -1);
     const prepared = await prepareLevel(stage);
     await lockOut(old, move.databaseName, await stage.rolesOf('old'));
     await bringLevel(stage, prepared);

@@ -23,6 +23,7 @@ import type { HostedDatabases } from './databases/hosted-databases';
 import { engineOf } from './databases/instance';
 import { type Running, runJob } from './jobs/job-child';
 import { movingOf, remembering } from './moves/upgrade-changes';
+import type { UpgradeRecord } from './on-disk/database-folder';
 
 /** The answer to a comparison after the end of the upgrade, when the instances cannot be compared any more. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
@@ -110,22 +111,23 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
 async function dump<Result>(database: HostedDatabase, archive: DumpJob, running: Running<Result>): Promise<Result> {
   const { serving, database_id, database_name: databaseName } = database.record;
   const { size_bytes: expected } = await database.describe();
-  const instanceId = archive.replaced_by === undefined ? serving : replacedBy(database, archive.replaced_by);
+  const replaced = archive.replaced_by === undefined ? null : replacedBy(database, archive.replaced_by);
+  const [instanceId, grants] = [replaced?.old ?? serving, replaced?.grants ?? null];
   await database.instanceOf(instanceId).settled();
   const [adminUrl, { major }] = [database.requireUrl(instanceId), database.instanceOf(instanceId)];
   const { jobs } = database.engine;
-  const source = { databaseId: database_id, databaseName, adminUrl, major, expectedBytes: expected ?? 0 };
+  const source = { databaseId: database_id, databaseName, adminUrl, major, expectedBytes: expected ?? 0, grants };
   return runJob(jobs.program, await jobs.dump(source, archive), running);
 }
 
 /**
- * The id of the instance that a restore or an upgrade has replaced. Throws `upgrade_mismatch` before the switch, and
+ * Finds the instance that a restore or an upgrade has replaced. Throws `upgrade_mismatch` before the switch, and
  * once the instance has been stopped. Throws `unknown_upgrade` for an id that is not the current one.
  */
-function replacedBy(database: HostedDatabase, upgradeId: string): string {
-  const { phase, old } = database.requireUpgrade(upgradeId);
+function replacedBy(database: HostedDatabase, upgradeId: string): Pick<UpgradeRecord, 'old' | 'grants'> {
+  const { phase, old, grants } = database.requireUpgrade(upgradeId);
   if (phase !== 'switched') throw new DatabaseHostError('upgrade_mismatch', `the move is ${phase}`);
-  return old;
+  return { old, grants };
 }
 
 /**
@@ -146,7 +148,8 @@ async function loadDump<Result>(
 }
 
 /**
- * Loads an archive, or only its schema for `try_dump`, into a scratch instance. The instance is removed in any case.
+ * Loads an archive, or only its schema for `try_dump`, into a scratch instance. The instance is removed in any case,
+ * also if it does not start.
  */
 async function verifyDump<Result>(
   databases: HostedDatabases,
@@ -161,8 +164,8 @@ async function verifyDump<Result>(
   const { scratches } = databases.known(thingId);
   const { jobs, assertInstalled } = engineOf(spec.major);
   await assertInstalled(spec.major);
-  const scratch = await scratches.make(jobId, spec.major);
   try {
+    const scratch = await scratches.make(jobId, spec.major);
     return await runJob(jobs.program, await jobs.loadOnTrial(kind, { databaseId: thingId, scratch }, spec), running);
   } finally {
     await scratches.drop(jobId);

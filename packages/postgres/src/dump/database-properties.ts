@@ -5,11 +5,13 @@ import { pathList } from './customer-path';
 
 const name = pg.escapeIdentifier;
 const role = z.string().min(1).max(252);
-const grantSchema = z.strictObject({
+/** A granted privilege. The grantee null stands for PUBLIC. */
+export const grantSchema = z.strictObject({
   grantee: role.nullable(),
   privilege: z.string().regex(/^[A-Z ]+$/),
   grantable: z.boolean(),
 });
+export type Grant = z.infer<typeof grantSchema>;
 
 /**
  * A setting without effect, which only a superuser can store. It marks the owner of a database with a full disk, whose

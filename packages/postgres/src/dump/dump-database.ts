@@ -10,7 +10,7 @@ import {
 } from '../session/transfer-error';
 import { computedColumns, hashIfPossible } from './computed-columns';
 import { type Copied, copyOut } from './copy-table';
-import { type DatabaseProperties, readProperties } from './database-properties';
+import { type DatabaseProperties, type Grant, readProperties } from './database-properties';
 import {
   type ComputedColumns,
   type DumpManifest,
@@ -33,6 +33,8 @@ export interface DumpRequest {
   url: string;
   /** True to record the owner of each object. Otherwise the loading role owns everything. */
   withOwners?: boolean;
+  /** The grants on the database, if it has lost them because customers were locked out. Default: its present grants. */
+  grants?: readonly Grant[] | undefined;
   /** The time limit in ms for reading the schema. Each table adds 20 ms. Default: 180,000. */
   schemaMs?: number;
   signal?: AbortSignal | undefined;
@@ -86,7 +88,8 @@ async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1)
     const tables = await listTables(client);
     await lockTables(client);
     const policyRoles = await listPolicyRoles(client);
-    const properties = await readProperties(client, withOwners);
+    const found = await readProperties(client, withOwners);
+    const properties = { ...found, grants: [...(request.grants ?? found.grants)] };
     const owned = withOwners ? { isComplete: true, isMadeByOwners: true } : {};
     const { pre, post } = await dumpBothSections({
       url,

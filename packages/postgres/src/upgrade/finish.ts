@@ -5,12 +5,14 @@ import { type Move, withStage } from './session';
 
 /**
  * Returns the old database to its state before the move: nothing is published, replica identities are restored, and DDL
- * is allowed. The target must be stopped. The call can be repeated.
+ * is allowed. The target must be stopped. The call can be repeated. Throws `busy`.
  */
 export async function abandonMove(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const { publisher, replicator } = stage.own;
     const server = await stage.server('old');
+    // Changes of the schema are allowed first, because the restoring of the identities may wait for a transaction.
+    await removeGuard(stage);
     await dropSlots(stage);
     const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [
       publisher.role,
@@ -19,7 +21,6 @@ export async function abandonMove(move: Move): Promise<void> {
       await ensureOldRoles(stage, await readOwners(server, move.databaseName));
       await unpublish(stage);
     }
-    await removeGuard(stage);
     for (const login of [replicator, publisher]) await dropOwnRole(server, login);
   });
 }

@@ -70,6 +70,8 @@ test('content that replication does not carry is copied too: large objects, unlo
     "select lo_from_bytea(90001, 'one'), lo_from_bytea(90002, 'two'), lo_from_bytea(90003, 'three'); comment on large object 90001 is 'kept'",
     'create type stretch as range (subtype = int4); create aggregate total (int) (sfunc = int4pl, stype = int)',
     'create table keyless (a int, b text); insert into keyless select i, i::text from generate_series(1, 100) i',
+    'create unlogged table parents (id int primary key); create unlogged table children (parent int references parents)',
+    'insert into parents values (1), (2); insert into children values (1)',
   );
   await moveUpTo(move);
   await withClient(move.ownUrl, async (client) => {
@@ -77,12 +79,15 @@ test('content that replication does not carry is copied too: large objects, unlo
       "update cache set v = 'after'; select nextval('down'); insert into secret values (2, 'b'); insert into log (id) values (1), (2)",
     );
     await client.query(
-      "select lo_put(90002, 0, 'TWO'), lo_unlink(90003), lo_from_bytea(90004, 'four'); update keyless set b = 'x' where a = 5; delete from keyless where a = 6",
+      "update children set parent = 2; delete from parents where id = 1; select lo_put(90002, 0, 'TWO'), lo_unlink(90003), lo_from_bytea(90004, 'four'); update keyless set b = 'x' where a = 5; delete from keyless where a = 6",
     );
   });
   await cutOver(move);
   expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
   expect(await rowsOf(move.ownTargetUrl, 'select k, v from cache')).toEqual([{ k: 1, v: 'after' }]);
+  expect(await rowsOf(move.ownTargetUrl, 'select id, parent from parents join children on true')).toEqual([
+    { id: 2, parent: 2 },
+  ]);
   expect(await rowsOf(move.ownTargetUrl, "select nextval('down')::int as n")).toEqual([{ n: -21 }]);
   expect(await rowsOf(move.ownTargetUrl, 'select count(*)::int as n from log_of_log')).toEqual([{ n: 2 }]);
   expect(
@@ -121,6 +126,141 @@ test('the comparison finds a row that is missing on the new server', async () =>
     names: ['"public"."a"'],
     recomputed: [],
   });
+  await endMove(move);
+});
+
+test('the comparison finds columns by name, because an inheriting table may have them in another order on the new server', async () => {
+  const move = await createCustomer(
+    servers,
+    'order_shop',
+    'create table base (a int); create table child (b int) inherits (base); alter table base add c int',
+    'insert into child (a, b, c) values (1, 2, 3)',
+    'create table blank (); insert into blank default values',
+  );
+  await moveUpTo(move);
+  await cutOver(move);
+  expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
+  await withClient(move.ownTargetUrl, (client) => client.query('update child set b = 3, c = 2'));
+  expect(await compareDatabases(move, null)).toMatchObject({ names: ['"public"."child"'] });
+  await endMove(move);
+});
+
+/** Runs work while a snapshot of the new database is open, as after the cutover. */
+const atSnapshot = (move: Customer, work: (id: string) => Promise<void>): Promise<void> =>
+  withClient(withDatabase(move.targetUrl, move.databaseName), async (client) => {
+    await client.query('begin isolation level repeatable read read only');
+    await work((await client.query('select pg_export_snapshot() as id')).rows[0].id);
+  });
+
+const isLockAwaited = (url: string, name: string) =>
+  until(() =>
+    withClient(withDatabase(url, name), async (client) => {
+      const sql =
+        'select from pg_locks where not granted and database = (select oid from pg_database where datname = $1)';
+      return (await client.query(sql, [name])).rowCount === 1;
+    }),
+  );
+
+test('what the owner has altered since the cutover leaves the comparison undecided, and a row that was lost before is still a difference', async () => {
+  const names = ['kept', 'cut', 'wider', 'narrower', 'retyped', 'dropped', 'renamed', 'again', 'moody', 'lost'];
+  const move = await createCustomer(
+    servers,
+    'altered_shop',
+    "create type mood as enum ('good')",
+    ...names.map((name) => `create table ${name} (id serial primary key, v text, m mood)`),
+    ...names.map((name) => `insert into ${name} (v, m) select i, 'good' from generate_series(1, 3) i`),
+    'create materialized view sums as select sum(id) from kept; create materialized view gone as select 1 as n',
+    "update moody set m = 'good'; alter table kept alter m type text; alter table cut alter m type text",
+    'alter table wider alter m type text; alter table lost alter m type text',
+  );
+  await moveUpTo(move);
+  await cutOver(move);
+  const altered = ['cut', 'narrower', 'retyped', 'dropped', 'renamed', 'again', 'moody'].map(
+    (name) => `"public"."${name}"`,
+  );
+  await atSnapshot(move, async (id) => {
+    await withClient(move.ownTargetUrl, (client) =>
+      client.query(`truncate cut restart identity; insert into cut (v) values ('new');
+        alter table wider add n int default 7; insert into kept (v) values ('new'); alter table narrower drop column v;
+        alter table retyped alter v type int using 7; drop table dropped; alter table renamed rename to renamed_since;
+        drop table again; create table again (id int); alter type mood rename value 'good' to 'fine';
+        refresh materialized view sums; drop materialized view gone`),
+    );
+    const compared = await compareDatabases(move, id);
+    expect(compared).toMatchObject({ outcome: 'undecided', recomputed: [] });
+    expect([...compared.names].sort()).toEqual(
+      [...altered, ...['again', 'cut', 'dropped'].map((name) => `sequence "public"."${name}_id_seq"`)].sort(),
+    );
+    await withClient(move.ownTargetUrl, (client) => client.query('delete from lost where id = 1'));
+    expect((await compareDatabases(move, id)).outcome).toBe('undecided');
+  });
+  await atSnapshot(move, async (id) => {
+    const { outcome, names: found } = await compareDatabases(move, id);
+    expect([outcome, found.includes('"public"."lost"'), found.includes('"public"."kept"')]).toEqual([
+      'different',
+      true,
+      true,
+    ]);
+  });
+  await endMove(move);
+});
+
+test('a table that was compared can be altered, and a sequence can be set back, while the comparison reads another table', async () => {
+  const move = await createCustomer(
+    servers,
+    'released_shop',
+    'create table a (id int primary key); create table z (id int primary key)',
+    "create sequence counted; select setval('counted', 7)",
+  );
+  await moveUpTo(move);
+  await cutOver(move);
+  await atSnapshot(move, (id) =>
+    withClient(move.ownTargetUrl, async (holder) => {
+      await holder.query('begin; lock table z');
+      const comparing = compareDatabases(move, id);
+      try {
+        await isLockAwaited(move.targetUrl, move.databaseName);
+        await withClient(move.ownTargetUrl, (client) =>
+          client.query("set lock_timeout = '3s'; alter table a add b int; select setval('counted', 1)"),
+        );
+      } finally {
+        await holder.query('commit');
+      }
+      expect(await comparing).toMatchObject({ outcome: 'equal', tables: 2 });
+    }),
+  );
+  await endMove(move);
+});
+
+test('a table without a key takes rows while the copy waits for a transaction that reads it', async () => {
+  const move = await createCustomer(servers, 'patient_shop', 'create table keyless (a int)');
+  await copySchema(move);
+  await withClient(move.ownUrl, async (reader) => {
+    await reader.query('begin; select from keyless');
+    const copying = copyData(move);
+    try {
+      await isLockAwaited(move.oldUrl, move.databaseName);
+      await withClient(move.ownUrl, (client) =>
+        client.query("set statement_timeout = '3s'; insert into keyless values (1)"),
+      );
+    } finally {
+      await reader.query('commit');
+      await copying;
+    }
+  });
+  expect(await rowsOf(withDatabase(move.targetUrl, move.databaseName), 'select a from keyless')).toEqual([{ a: 1 }]);
+  await endMove(move);
+});
+
+test('a schema public that the owner has dropped does not come back', async () => {
+  const move = await createCustomer(
+    servers,
+    'private_shop',
+    'drop schema public; create schema shop; create table shop.a (id int primary key)',
+  );
+  await copySchema(move);
+  const sql = "select nspname as name from pg_namespace where nspname in ('public', 'shop')";
+  expect(await rowsOf(withDatabase(move.targetUrl, move.databaseName), sql)).toEqual([{ name: 'shop' }]);
   await endMove(move);
 });
 
@@ -173,7 +313,8 @@ test('prechecks distinguish tables with and without a key, and types with and wi
     const move = await createCustomer(
       servers,
       name,
-      `create type mood as enum ('a'); create domain email as text; create table t (${columns})`,
+      `create type mood as enum ('a'); create domain email as text; create type pair as (a int, b email[])`,
+      `create type odd as (a int, b json); create domain spots as point[]; create table t (${columns})`,
     );
     const request = { url: move.oldUrl, databaseName: name, toMajor: 18, extensionsOfTarget: [], freeBytes: 1e12 };
     return (await checkUpgrade(request)).path;
@@ -181,11 +322,17 @@ test('prechecks distinguish tables with and without a key, and types with and wi
   expect(
     await check(
       'check_plain',
-      'a int, b text, c varchar(3), d mood, e email, f int[], g jsonb, h uuid, i int4range, j char(3), k numeric',
+      'a int, b text, c varchar(3), d mood, e email, f int[], g jsonb, h uuid, i int4range, j char(3), k numeric, l pair[]',
     ),
   ).toBe('logical');
   expect(await check('check_json', 'a int, b json')).toBe('offline');
   expect(await check('check_point', 'a int, b point')).toBe('offline');
+  expect(await check('check_array', 'a int, b json[]')).toBe('offline');
+  expect(await check('check_domain', 'a int, b spots')).toBe('offline');
+  expect(await check('check_composite', 'a int, b odd')).toBe('offline');
+  expect(await check('check_full', 'a int, b json); alter table t replica identity full; create table u (a int')).toBe(
+    'offline',
+  );
   expect(await check('check_keyed', 'a int primary key, b json')).toBe('logical');
   expect(
     await check(
@@ -193,6 +340,18 @@ test('prechecks distinguish tables with and without a key, and types with and wi
       'a int primary key, b json); alter table t replica identity nothing; create table u (a int',
     ),
   ).toBe('offline');
+});
+
+test('prechecks choose the offline path if the key that replication would use is computed', async () => {
+  const check = async (name: string, ...statements: string[]) => {
+    const { oldUrl: url } = await createCustomer(servers, name, ...statements);
+    return (await checkUpgrade({ url, databaseName: name, toMajor: 18, extensionsOfTarget: [], freeBytes: 1e12 })).path;
+  };
+  const table = 'create table t (a int not null unique, g int generated always as (a) stored primary key)';
+  expect(await check('check_computed', table)).toBe('offline');
+  expect(await check('check_computed_full', table, 'alter table t replica identity full')).toBe('offline');
+  expect(await check('check_chosen', table, 'alter table t replica identity using index t_a_key')).toBe('logical');
+  expect(await check('check_beside', table.replace('primary key', ''))).toBe('logical');
 });
 
 test('concurrent prechecks for two majors do not disturb each other', async () => {

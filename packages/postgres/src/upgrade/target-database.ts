@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { z } from 'zod';
+import { type Grant, grantSchema } from '../dump/database-properties';
 import type { LoadOwners } from '../load/load-sessions';
 import { lendRights } from '../load/statement-owners';
 import { runStatement } from '../session/session';
@@ -9,13 +10,13 @@ import { readRows, type Stage, UpgradeError } from './session';
 
 const name = pg.escapeIdentifier;
 const databaseSchema = z.object({ owner: z.string(), comment: z.string().nullable(), limit: z.number() });
-const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
 
 const databaseSql = `select pg_catalog.pg_get_userbyid(datdba) as owner,
     pg_catalog.shobj_description(oid, 'pg_database') as comment, datconnlimit as limit
   from pg_catalog.pg_database where datname = $1`;
 /** Reads the customer's grants, without the platform's. */
-const grantsSql = `select r.rolname as grantee, a.privilege_type as privilege, a.is_grantable
+const grantsSql = `select r.rolname as grantee, a.privilege_type as privilege,
+    a.is_grantable as grantable
   from pg_catalog.pg_database d
   cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
   left join pg_catalog.pg_roles r on r.oid = a.grantee where d.datname = $1 and (a.grantee = 0 or not ${isOwnRoleSql})
@@ -52,29 +53,30 @@ export async function ownDatabase(stage: Stage): Promise<void> {
   await target.query(`revoke connect, temporary on database ${name(databaseName)} from ${name(owner)}`);
 }
 
-/**
- * Returns the statements that let customers into a database, with the old database's present grants and settings and
- * the given connection limit. They are for the target, or for the old database after {@link lockOut}, and can be
- * repeated.
- */
-export async function openingStatements(
-  old: pg.ClientBase,
-  databaseName: string,
-  connectionLimit: number,
-): Promise<string[]> {
+/** The facts about a database that {@link lockOut} destroys. */
+export interface Opening {
+  /** The statements that let customers in, on the target or on the old database. They can be repeated. */
+  opening: string[];
+  /** The customer's grants on the database. */
+  grants: Grant[];
+}
+
+/** Reads the old database's present grants and settings. The statements set the given connection limit. */
+export async function readOpening(old: pg.ClientBase, databaseName: string, connectionLimit: number): Promise<Opening> {
   const database = name(databaseName);
   const grants = await readRows(old, grantSchema, grantsSql, [databaseName]);
   const { owner } = await readDatabase(old, databaseName);
   const grantees = new Set([null, owner, ...grants.map(({ grantee }) => grantee)]);
-  return [
+  const opening = [
     ...[...grantees].map((grantee) => `revoke all on database ${database} from ${who(grantee)} cascade`),
     ...grants.map(
-      ({ grantee, privilege, is_grantable: isGrantable }) =>
-        `grant ${privilege} on database ${database} to ${who(grantee)}${isGrantable ? ' with grant option' : ''}`,
+      ({ grantee, privilege, grantable }) =>
+        `grant ${privilege} on database ${database} to ${who(grantee)}${grantable ? ' with grant option' : ''}`,
     ),
     `alter database ${database} connection limit ${Math.trunc(connectionLimit)}`,
     ...(await databaseSettingStatements(old, databaseName)),
   ];
+  return { opening, grants };
 }
 
 /** Runs the statements in one transaction, so that customers are let in completely or not at all. */
@@ -98,16 +100,16 @@ export async function liftConnectionLimit(server: pg.ClientBase, databaseName: s
 }
 
 /**
- * Runs {@link openingStatements} on the target and rolls them back, because they must not fail after the switch. Throws
- * `statement_failed`.
+ * Runs the statements of {@link readOpening} on the target and rolls them back, because they must not fail after the
+ * switch. Throws `statement_failed`.
  */
 export async function rehearseOpening(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
   const target = await stage.server('target');
   await target.query('begin');
   try {
-    for (const statement of await openingStatements(await stage.server('old'), databaseName, -1))
-      await runStatement(target, statement);
+    const { opening } = await readOpening(await stage.server('old'), databaseName, -1);
+    for (const statement of opening) await runStatement(target, statement);
   } catch (error) {
     throw new UpgradeError('statement_failed', 'a setting of the database', {
       cause: error,

@@ -65,8 +65,11 @@ export interface SnapshotSession {
  * A cutover whose sessions are already open, so that opening them adds nothing to the time in which nobody can write.
  */
 export interface Cutover {
-  /** Reads the statements that let customers in again, on the old instance or on the target. */
-  readOpening(): Promise<string[]>;
+  /**
+   * Reads the statements that let customers in again, on the old instance or on the target, and the grants that the
+   * lock removes.
+   */
+  readOpening(): Promise<Pick<UpgradeRecord, 'opening' | 'grants'>>;
   /** Locks customers out of the old instance. No customer can write there once this has resolved. */
   seal(): Promise<void>;
   /**
@@ -95,6 +98,8 @@ export interface DumpSource {
   adminUrl: string;
   major: Major;
   expectedBytes: number;
+  /** The grants on the database before customers were locked out; null if the database still has its grants. */
+  grants: UpgradeRecord['grants'];
 }
 
 export interface Precheck {

@@ -5,12 +5,14 @@
  * @processes
  */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database';
 import { countFolder } from '@drydock/agent/host';
 import { deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
 import { listFetched } from '@drydock/mysql';
+import { settlePostgresFolder } from '@drydock/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { settleHome } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
@@ -25,6 +27,7 @@ import {
   instanceFolder,
   newDatabaseId,
   newHostFolder,
+  ownerPassword,
   spawnHost,
   type TestHost,
 } from '../../test/host';
@@ -78,6 +81,8 @@ test('killed with -9 before, at and after the switch of a restore, the host serv
   await runSql(customer(database), "create table notes as select 'kept' as text");
   const kept = await dump(databaseId);
   await runSql(customer(database), "update notes set text = 'later'");
+  await runSql(customer(database), `create role guest login password '${ownerPassword}'`);
+  await runSql(customer(database), 'grant connect on database shop to public');
   expect(await stage(databaseId, kept)).toMatchObject({
     tables: 1,
     rows: 1,
@@ -103,6 +108,7 @@ test('killed with -9 before, at and after the switch of a restore, the host serv
   await stage(databaseId, replaced, 'restore-2');
   await host.client.cutover(databaseId, 'restore-2', claim(1));
   expect(await textAt(database)).toEqual({ text: 'later' });
+  expect(await runSql(customer(database, { user: 'guest' }), 'select 1 as n')).toEqual([{ n: 1 }]);
   expect([await enters(database, 'old'), await enters(database, 'target')]).toEqual([false, true]);
 });
 
@@ -179,6 +185,21 @@ withPrograms('MariaDB or MySQL %s (needs npm run engines)', (major) => {
       [{ n: 2 }],
     ]);
   });
+});
+
+test('of a scratch instance that does not start, nothing is left', async () => {
+  const databaseId = newDatabaseId();
+  await createDatabase(host.client, databaseId, 16);
+  const { served, spec } = await dump(databaseId);
+  const jobId = randomUUID();
+  const root = path.dirname(instanceFolder(host, databaseId));
+  const { dataDir } = settlePostgresFolder(path.join(root, `scratch-${jobId}`), 16);
+  mkdirSync(dataDir);
+  writeFileSync(path.join(dataDir, 'PG_VERSION'), '1');
+  const { upgrade_id: _id, source_id: _source, ...archive } = spec;
+  const verifying = host.client.verifyDump(databaseId, { jobId, spec: { ...archive, major: 16 }, served }, claim(1));
+  await expect(verifying).rejects.toMatchObject({ code: expect.any(String) });
+  expect(readdirSync(root).filter((name) => name.startsWith('scratch'))).toEqual([]);
 });
 
 test('a restore that is abandoned before its switch leaves no trace; a role that only policies of the backup mention can do nothing', async () => {

@@ -145,6 +145,25 @@ test('an upgrade that is abandoned before the cutover leaves the database as it 
   await expect(host.client.cutover(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'unknown_upgrade' });
 });
 
+test('tables that the owner truncates, alters and drops after the switch are no difference, and are named if they could not be compared', async () => {
+  for (const name of ['cut', 'wider', 'dropped'])
+    await runSql(
+      customer(database),
+      `create table ${name} as select 1 as id; alter table ${name} add primary key (id)`,
+    );
+  await prepareMove(host.client, databaseId);
+  await host.client.cutover(databaseId, upgradeId, claim(1));
+  await runSql(
+    customer(database),
+    'truncate cut; insert into cut values (2); alter table wider add b int default 7; drop table dropped',
+  );
+  expect(await compare(host.client, databaseId)).toMatchObject({
+    outcome: 'undecided',
+    names: ['"public"."cut"', '"public"."dropped"'],
+    differed: [],
+  });
+});
+
 test('on the offline path new sessions wait until the new version has everything, also when the host is killed with -9 meanwhile', async () => {
   const writer = await startWriter();
   await prepareMove(host.client, databaseId, 'offline');

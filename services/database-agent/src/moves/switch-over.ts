@@ -21,9 +21,9 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
   if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
   const cutover = await engineOf(database.serving.major).openCutover(await movingOf(database, upgradeId, fence));
   try {
-    // The statements that let customers in again must be on disk before customers are locked out. On the offline path,
-    // `blockWrites` has already written them and locked customers out.
-    if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await cutover.readOpening() });
+    // The statements that let customers in again, and the grants, must be on disk before customers are locked out. On
+    // the offline path, `blockWrites` has already written them and locked customers out.
+    if (!upgrade.are_writes_blocked) await database.saveUpgrade(await cutover.readOpening());
     const writesBlockedMs = await pause(database, cutover);
     await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });
     return { writes_blocked_ms: writesBlockedMs };

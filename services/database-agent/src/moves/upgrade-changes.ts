@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { DatabaseHostError, type PrepareTarget, type UpgradeComparison } from '@drydock/agent/database';
-import { openingStatements, Stage } from '@drydock/postgres';
+import { readOpening, Stage } from '@drydock/postgres';
 import { type HostedDatabase, newInstance } from '../databases/hosted-database';
 import { engineOf } from '../databases/instance';
 import type { Moving } from '../engines/engine';
@@ -47,6 +47,7 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
       connection_limit: connectionLimit,
       secret: newSecret(),
       opening: [],
+      grants: null,
       differed: [],
     },
   });
@@ -92,8 +93,8 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
   try {
     if (!are_writes_blocked) {
       const { database_name: databaseName, upgrade } = database.record;
-      const opening = await openingStatements(await stage.server('old'), databaseName, upgrade?.connection_limit ?? -1);
-      await database.saveUpgrade({ are_writes_blocked: true, blocked_at: new Date().toISOString(), opening });
+      const opened = await readOpening(await stage.server('old'), databaseName, upgrade?.connection_limit ?? -1);
+      await database.saveUpgrade({ are_writes_blocked: true, blocked_at: new Date().toISOString(), ...opened });
     }
     database.endpoint.hold();
     void database.endpoint.endStrangers();

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { movePathSchema, sizeSchema, upgradePhaseSchema } from '@drydock/agent/database';
 import { majorSchema } from '@drydock/contracts/databases/major';
 import { modeSchema } from '@drydock/contracts/platform/values';
+import { grantSchema } from '@drydock/postgres';
 import { readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
@@ -68,6 +69,12 @@ const recordSchema = z.object({
        * The statements that let customers in again, on either instance. They are kept while customers are locked out.
        */
       opening: z.array(z.string()).default([]),
+      /**
+       * The customer's grants on the old instance's database, as they were before the switch locked customers out. A
+       * dump of the replaced instance records them. Null before the lock, for MySQL, and in records of earlier
+       * versions.
+       */
+      grants: z.array(grantSchema).nullable().default(null),
       /** The names of the objects that the last decided comparison of the two instances found to differ. */
       differed: z.array(z.string()).default([]),
     })

@@ -188,8 +188,8 @@ export interface Comparison {
   /**
    * The result of comparing the frozen old instance with the new one as it was at the switch. `undecided`: an object
    * differs or could not be compared, and a change after the switch may be the cause. This happens if the snapshot of
-   * the switch was lost, or if a table of MariaDB or MySQL was replaced since. `undecided` is also the result once the
-   * upgrade is over.
+   * the switch was lost, or if a table or sequence was altered or replaced since. `undecided` is also the result once
+   * the upgrade is over.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;

@@ -95,6 +95,7 @@ it('a restore brings back rows, sequences and rights behind the same address; ro
   await restore(id, replaced?.id ?? '');
   expect(await textsOf(url)).toEqual(['broken', 'broken', 'broken']);
   expect(await query(url, 'SELECT n FROM later')).toEqual([{ n: 1 }]);
+  expect(await query(as(url, 'reader', 'the-second-password'), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
 it('a backup of 16 is restored into a 17, and a backup that 17 refuses changes nothing and its failure names the object', async () => {

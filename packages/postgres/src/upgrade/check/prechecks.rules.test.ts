@@ -25,7 +25,7 @@ const quiet: Facts = {
   md5Passwords: 0,
   roles: 0,
 };
-const keyless = { table: 'log', rows: 100_000, changes: 0, cannotCompare: false };
+const keyless = { table: 'log', rows: 100_000, changes: 0, cannotCompare: false, isKeyComputed: false };
 const codesOf = (facts: Partial<Facts>): string[] =>
   reportUpgrade({ ...quiet, ...facts }).findings.map(({ level, code }) => `${level} ${code}`);
 
@@ -51,6 +51,12 @@ test('a table without a key is upgraded online unless its changed rows could not
     pauseSeconds: 25,
   });
   expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, cannotCompare: true }] }).path).toBe('offline');
+  expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, isKeyComputed: true }] })).toMatchObject({
+    path: 'offline',
+    findings: expect.arrayContaining([
+      { level: 'WARNING', code: 'offline_path', detail: expect.stringContaining('generated column') },
+    ]),
+  });
 });
 
 test.each([

@@ -15,8 +15,11 @@ export interface Facts {
   extensionsOfTarget: readonly string[];
   /** Tables of extensions that have rows. */
   extensionTables: readonly string[];
-  /** Tables without a usable key. `cannotCompare` means that a column's type has no equality. */
-  keyless: readonly { table: string; rows: number; changes: number; cannotCompare: boolean }[];
+  /**
+   * Tables without a usable key. `cannotCompare` means that a column's type has no equality, and `isKeyComputed` that
+   * the key has a generated column.
+   */
+  keyless: readonly { table: string; rows: number; changes: number; cannotCompare: boolean; isKeyComputed: boolean }[];
   /** Tables whose hash partitioning may differ in the new database. */
   movingHashes: readonly string[];
   unlogged: { count: number; bytes: number };
@@ -103,12 +106,21 @@ function errorsOf(facts: Facts, neededBytes: number): Finding[] {
 
 /** Returns a finding for each reason for the offline path: replication cannot transfer the rows, or not in time. */
 function offlineReasons(facts: Facts): Finding[] {
-  const blind = facts.keyless.filter(({ cannotCompare }) => cannotCompare).map(({ table }) => table);
-  const slow = facts.keyless
+  const computed = facts.keyless.filter(({ isKeyComputed }) => isKeyComputed).map(({ table }) => table);
+  const comparing = facts.keyless.filter(({ isKeyComputed }) => !isKeyComputed);
+  const blind = comparing.filter(({ cannotCompare }) => cannotCompare).map(({ table }) => table);
+  const slow = comparing
     .filter((table) => !table.cannotCompare && table.rows > keylessRowsMax && table.changes > 0)
     .map(({ table }) => table);
   const findings: Finding[] = [];
   const offline = (detail: string): Finding => ({ level: 'WARNING', code: 'offline_path', detail });
+  if (computed.length > 0)
+    findings.push(
+      offline(
+        `The key has a generated column, which replication does not carry: ${namesOf(computed)}. ` +
+          'Reads and writes wait while the data is copied; a replica identity without generated columns avoids that.',
+      ),
+    );
   if (blind.length > 0)
     findings.push(
       offline(

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { openSession } from '../../session/session';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '../../session/transfer-roles';
-import { withoutIdentitySql } from '../copy/customer-tables';
+import { isUsableKeySql, withoutIdentitySql } from '../copy/customer-tables';
 import { isOwnRoleSql } from '../copy/own-objects';
 import { readRows } from '../session';
 import { type Facts, reportUpgrade, type UpgradeReport } from './prechecks.rules';
@@ -58,20 +58,37 @@ const countsSchema = z.object({
 
 /**
  * Selects tables without a usable key. Replication finds a row of such a table by comparing all of its columns. It
- * cannot compare json and geometric types.
+ * cannot compare json and geometric types, or arrays, domains and composites of them; `parts` has the types of the
+ * columns at any depth. It cannot find a row at all if the subscriber's key has a computed column, which nobody sends.
  */
-const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows,
+const keylessSql = `with recursive w as (${withoutIdentitySql}),
+  parts as (
+    select w.oid as relid, a.atttypid as typid from w join pg_catalog.pg_attribute a on a.attrelid = w.oid
+    where a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+    union
+    select p.relid, x.typid from parts p join pg_catalog.pg_type t on t.oid = p.typid
+    cross join lateral (select t.typbasetype union all select t.typelem where t.typlen = -1
+      union all select a.atttypid from pg_catalog.pg_attribute a
+        where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped) x (typid)
+    where x.typid <> 0)
+  select w.table, coalesce(s.n_live_tup, 0) as rows,
     coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
-    exists (select from pg_catalog.pg_attribute a where a.attrelid = w.oid and a.attnum > 0 and not a.attisdropped
-      and a.attgenerated = ''
+    exists (select from parts p join pg_catalog.pg_type t on t.oid = p.typid
+      where p.relid = w.oid and t.typtype not in ('c', 'd', 'e', 'r', 'm') and not (t.typelem <> 0 and t.typlen = -1)
       and not exists (select from pg_catalog.pg_opclass o join pg_catalog.pg_am m on m.oid = o.opcmethod
-        join pg_catalog.pg_type t on t.oid = a.atttypid
-        where m.amname in ('btree', 'hash') and o.opcdefault and (o.opcintype in (t.oid, t.typbasetype)
-          or t.typtype in ('e', 'r', 'm', 'c') or t.typelem <> 0 and t.typlen = -1
+        where m.amname in ('btree', 'hash') and o.opcdefault and (o.opcintype = t.oid
           or exists (select from pg_catalog.pg_cast k where k.castsource = t.oid and k.casttarget = o.opcintype
-            and k.castmethod = 'b' and k.castcontext = 'i')))) as cannot_compare
-  from (${withoutIdentitySql}) w left join pg_catalog.pg_stat_all_tables s on s.relid = w.oid order by 1`;
-const keylessSchema = z.object({ table: z.string(), rows: number, changes: number, cannot_compare: z.boolean() });
+            and k.castmethod = 'b' and k.castcontext = 'i')))) as cannot_compare,
+    exists (select from pg_catalog.pg_index i where i.indrelid = w.oid and (i.indisprimary or i.indisreplident)
+      and i.indisvalid and not (${isUsableKeySql})) as is_key_computed
+  from w left join pg_catalog.pg_stat_all_tables s on s.relid = w.oid order by 1`;
+const keylessSchema = z.object({
+  table: z.string(),
+  rows: number,
+  changes: number,
+  cannot_compare: z.boolean(),
+  is_key_computed: z.boolean(),
+});
 
 /**
  * Selects tables whose hash partitioning may differ in the new database, so that a row belongs to another partition.
@@ -209,10 +226,11 @@ async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request
     extensions: (await readRows(client, namedSchema, extensionsSql)).map(({ name }) => name),
     extensionsOfTarget: request.extensionsOfTarget,
     extensionTables: await tablesWithRows(client),
-    keyless: (await readRows(client, keylessSchema, keylessSql, [[]])).map(
-      ({ cannot_compare: cannotCompare, ...table }) => ({
+    keyless: (await readRows(client, keylessSchema, keylessSql, [[], ['d', 'f']])).map(
+      ({ cannot_compare: cannotCompare, is_key_computed: isKeyComputed, ...table }) => ({
         ...table,
         cannotCompare,
+        isKeyComputed,
       }),
     ),
     movingHashes: (await readRows(client, namedSchema, movingHashesSql)).map(({ name }) => name),

@@ -92,6 +92,16 @@ interface CopyOptions {
   root?: string | undefined;
 }
 
+/** Finds a foreign key from another table. TRUNCATE refuses a table with one, whether or not there are rows. */
+const referencedSql = `select from pg_catalog.pg_constraint k where k.contype = 'f' and k.conrelid <> k.confrelid
+  and k.confrelid = pg_catalog.to_regclass($1)`;
+
+/** Removes the rows of the target's table itself. The loader's session checks no foreign key. */
+async function empty(into: pg.Client, table: string): Promise<void> {
+  const { rowCount } = await into.query(referencedSql, [table]);
+  await into.query(`${rowCount === 0 ? 'truncate' : 'delete from'} only ${table}`);
+}
+
 /** Replaces a table's rows on the target, in one transaction with `note`. Throws `copy_failed`. */
 async function copyRows(
   { from, into }: CopyEnds,
@@ -100,7 +110,7 @@ async function copyRows(
 ): Promise<void> {
   await into.query(cleanBegin);
   try {
-    if (root === undefined) await into.query(`truncate only ${qualify(table)}`);
+    if (root === undefined) await empty(into, qualify(table));
     let sent = -1;
     const content = copyOut(from, table, ({ rows }) => {
       sent = rows;

@@ -136,7 +136,7 @@ async function openCutover(moving: Moving): Promise<Cutover> {
     throw new DatabaseHostError('instance_down', 'an instance does not answer');
   }
   return {
-    readOpening: async () => [],
+    readOpening: async () => ({ opening: [], grants: null }),
     seal: () => lockOutMysql(old, username),
     bringLevel: async (lap) => {
       await upgrade?.replicated.bringLevel().catch(refuse);

@@ -20,6 +20,7 @@ import {
   dropTransferRole,
   dumpDatabase,
   finishTarget,
+  grantSchema,
   hashRoots,
   isPermanentSqlState,
   type LoadFinding,
@@ -89,6 +90,8 @@ const dumpSetupSchema = z.strictObject({
   database: databaseSchema,
   major: z.int(),
   expected_bytes: z.number(),
+  /** The grants on the database to record; null for its present grants. */
+  grants: z.array(grantSchema).nullable(),
   archive: dumpJobSchema,
 });
 const verifySetupSchema = z.strictObject({
@@ -176,7 +179,8 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
       await sweepTransferRoles(server.client, tag);
       const login = await makeReader({ admin: server.client, database: database.databaseName, tag });
       try {
-        const entries = dumpDatabase({ url: loginUrl(database.url, login, database.databaseName), withOwners: true });
+        const url = loginUrl(database.url, login, database.databaseName);
+        const entries = dumpDatabase({ url, withOwners: true, grants: setup.grants ?? undefined });
         const dumped = {
           databaseId: setup.database_id,
           archive,

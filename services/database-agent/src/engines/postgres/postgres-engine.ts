@@ -9,9 +9,9 @@ import {
   lockOut,
   type Move,
   openDatabase,
-  openingStatements,
   ownObjects,
   prepareLevel,
+  readOpening,
   Stage,
   startPostgres,
   UpgradeError,
@@ -133,7 +133,7 @@ async function openCutover(moving: Moving): Promise<Cutover> {
     const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];
     const kept = await stage.rolesOf('old');
     return {
-      readOpening: () => openingStatements(oldServer, databaseName, upgrade.connection_limit),
+      readOpening: () => readOpening(oldServer, databaseName, upgrade.connection_limit),
       seal: () => lockOut(oldServer, databaseName, kept).catch(refuse),
       bringLevel: (lap) => bringLevel(stage, prepared, lap).catch(refuse),
       snapshot,
@@ -167,13 +167,14 @@ const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
 
 const postgresJobs: EngineJobs = {
   program: 'engines/postgres/job.program.js',
-  dump: async ({ databaseId, databaseName, adminUrl, major, expectedBytes }, archive) =>
+  dump: async ({ databaseId, databaseName, adminUrl, major, expectedBytes, grants }, archive) =>
     told({
       kind: 'dump',
       database_id: databaseId,
       database: { url: adminUrl, databaseName },
       major: requirePostgres(major),
       expected_bytes: expectedBytes,
+      grants,
       archive,
     }),
   load: async (moving, archive) => told({ kind: 'load_dump', move: postgresMove(moving), archive }),
