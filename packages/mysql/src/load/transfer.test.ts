@@ -4,6 +4,8 @@
  * @root long
  */
 
+import { until } from '@drydock/testing/wait';
+import mysql from 'mysql2/promise';
 import { demandingContent, histories } from '../../test/demanding-content';
 import { allEngines, describeEngines } from '../../test/engines';
 import { customerAccounts, laterGrants, oddContent } from '../../test/odd-content';
@@ -54,6 +56,22 @@ describeEngines(allEngines, (engine) => {
     ]);
     const users = await ask(to.admin, "SELECT User FROM mysql.user WHERE User LIKE 'drydock%'");
     expect(users).toEqual([]);
+  });
+
+  test('a dump waits for no running query, and other sessions read the same table meanwhile', async () => {
+    const customer = { ...from.admin, user: 'owner', password: 'Owner-1' };
+    const gate = await mysql.createConnection(from.admin);
+    await gate.query("SELECT GET_LOCK('gate', 0)");
+    const long = ask(customer, "SELECT GET_LOCK('gate', 600) FROM shop.kinds LIMIT 1").catch(() => []);
+    try {
+      const waiting = "SELECT 1 AS waits FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'";
+      await until(async () => (await ask(from.admin, waiting)).length === 1);
+      expect((await holdDump(from)).manifest.tables).not.toEqual([]);
+      expect(await ask(customer, 'SELECT 1 AS one FROM shop.kinds LIMIT 1')).toEqual([{ one: 1 }]);
+    } finally {
+      gate.destroy();
+      await long;
+    }
   });
 
   test('a trial loads every definition without reading a row', async () => {
