@@ -14,6 +14,7 @@ import { changed, holdDump, transfer, transferDefinitions } from '../../test/tra
 import { dumpDatabase } from '../dump/dump-database';
 import { sweepTransferAccounts } from '../dump/transfer-account';
 import type { MysqlServer } from '../server/mysql';
+import { Session } from '../session/session';
 import { loadDatabase } from './load-database';
 
 const account = 300_906;
@@ -72,6 +73,20 @@ describeEngines(allEngines, (engine) => {
       gate.destroy();
       await long;
     }
+  });
+
+  test('rows are read in batches that end at the size that was asked for', async () => {
+    const session = await Session.open(from.admin, { flavour: engine.flavour });
+    const numbers = 'WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 300)';
+    const lengths: number[] = [];
+    for await (const rows of session.batches(`${numbers} SELECT REPEAT('x', 1000) FROM n`, 1_000))
+      lengths.push(rows.length);
+    expect(lengths).toEqual(Array.from({ length: 300 }, () => 1));
+    lengths.splice(0);
+    for await (const rows of session.batches(`${numbers} SELECT REPEAT('x', 1000) FROM n`, 99_001))
+      lengths.push(rows.length);
+    expect(lengths).toEqual([100, 100, 100]);
+    await session.close();
   });
 
   test('a trial loads every definition without reading a row', async () => {
