@@ -58,6 +58,7 @@ export function followCases(from: Engine, to: Engine): void {
       "CREATE FUNCTION shop.later(a VARCHAR(10) CHARACTER SET utf8mb4) RETURNS CHAR(3) CHARACTER SET utf8mb4 DETERMINISTIC RETURN 'ö'",
       "INSERT INTO shop.later VALUES (1, 'x'), (2, 'y'), (2, 'y')",
       'ALTER TABLE other.child ADD COLUMN more INT DEFAULT 7',
+      "INSERT INTO shop.kinds (f, d, t) VALUES (-0e0, -0e0, 'written later')",
       "CREATE EVENT shop.woken ON SCHEDULE EVERY 1 HOUR DO INSERT INTO noted VALUES (CURRENT_USER(), 'woken')",
       'CREATE VIEW shop.new_view AS SELECT a FROM shop.later',
       'DELETE FROM shop.later WHERE a = 1',
