@@ -37,9 +37,16 @@ const asOwner = (server: MysqlServer, ...statements: string[]) =>
 export function followCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 
-  test('follows a server that is written to and changed meanwhile, holds the same at the switch, and no code of the customer has run on it', async () => {
+  test('follows a server that is written to and changed meanwhile, holds the same at the switch with each event as it was, and no code of the customer has run on it', async () => {
     const { old, target, move } = rig;
-    await asOwner(old, ...oddContent('mariadb'), 'DROP VIEW other.broken', 'DROP TABLE shop.moved');
+    await asOwner(
+      old,
+      ...oddContent('mariadb'),
+      'DROP VIEW other.broken',
+      'DROP TABLE shop.moved',
+      "CREATE EVENT shop.once ON SCHEDULE AT '2037-01-01 00:00:00' ON COMPLETION PRESERVE DO SELECT 1",
+      'CREATE EVENT shop.early ON SCHEDULE EVERY 1 HOUR DISABLE DO SELECT 1',
+    );
     await ask(old.admin, ...laterGrants);
     const writer = await mysql.createConnection({ ...old.admin, user: 'owner', password: 'Owner-1' });
     let written = 0;
@@ -60,11 +67,16 @@ export function followCases(from: Engine, to: Engine): void {
       'ALTER TABLE other.child ADD COLUMN more INT DEFAULT 7',
       "INSERT INTO shop.kinds (f, d, t) VALUES (-0e0, -0e0, 'written later')",
       "CREATE EVENT shop.woken ON SCHEDULE EVERY 1 HOUR DO INSERT INTO noted VALUES (CURRENT_USER(), 'woken')",
+      'CREATE EVENT shop.off ON SCHEDULE EVERY 1 HOUR DISABLE DO SELECT 1',
+      'ALTER EVENT shop.ticks DISABLE',
+      'ALTER EVENT shop.early ENABLE',
       'CREATE VIEW shop.new_view AS SELECT a FROM shop.later',
       'DELETE FROM shop.later WHERE a = 1',
       'SET PASSWORD = PASSWORD("Owner-2")',
       'SET PASSWORD = PASSWORD("Owner-1")',
     );
+    // A one-time event is disabled once it has run, which is in no binary log.
+    await ask(old.admin, 'SET SESSION sql_log_bin = 0', "ALTER DEFINER = owner@'%' EVENT shop.once DISABLE");
     const seen = written;
     await until(() => written > seen + 20);
     await copyServer(move);
@@ -91,11 +103,17 @@ export function followCases(from: Engine, to: Engine): void {
       names: ['table `shop`.`kinds`', 'table `shop`.`later`'],
     });
     expect(await ask(target.admin, 'SHOW SLAVE STATUS')).toEqual([]);
-    const events = await ask(
+    const events = (await ask(
       target.admin,
-      "SELECT DEFINER, STATUS FROM information_schema.EVENTS WHERE EVENT_NAME = 'woken'",
-    );
-    expect(events).toEqual([{ DEFINER: 'owner@%', STATUS: 'ENABLED' }]);
+      "SELECT EVENT_NAME AS n, DEFINER AS d, STATUS AS s FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'shop'",
+    )) as Record<'n' | 'd' | 's', string>[];
+    expect(events.map(({ n, d, s }) => `${n} of ${d}: ${s}`).sort()).toEqual([
+      'early of owner@%: ENABLED',
+      'off of owner@%: DISABLED',
+      'once of owner@%: DISABLED',
+      'ticks of owner@%: DISABLED',
+      'woken of owner@%: ENABLED',
+    ]);
     const [noted] = (await ask(target.admin, "SELECT COUNT(*) AS n FROM shop.noted WHERE who NOT LIKE 'owner@%'")) as {
       n: number;
     }[];
