@@ -244,6 +244,41 @@ export function upgradeCases(from: Engine, to: Engine): void {
     expect(await ask(target.admin, sums)).toEqual(await ask(old.admin, sums));
   });
 
+  test('a one-time event whose time comes during the copy is run by one of the two servers', async () => {
+    const { old, target, move } = rig;
+    const past = "AT '2001-09-10 00:00:00' DO INSERT INTO";
+    await asOwner(
+      old,
+      'CREATE TABLE shop.runs (event VARCHAR(10))',
+      // A session of that time creates events that the server has not run yet and whose time has passed.
+      'SET SESSION timestamp = 1000000000',
+      `CREATE EVENT shop.first ON SCHEDULE ${past} runs VALUES ('first')`,
+    );
+    await copyServer(move);
+    const events = (server: MysqlServer): Promise<unknown[]> =>
+      ask(server.admin, "SELECT EVENT_NAME AS n FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'shop'");
+    expect(await events(target)).toEqual([{ n: 'first' }]);
+    await ask(old.admin, 'SET GLOBAL event_scheduler = ON');
+    await until(async () => (await events(old)).length === 0);
+    await ask(old.admin, 'SET GLOBAL event_scheduler = OFF');
+    await asOwner(
+      old,
+      'SET SESSION timestamp = 1000000000',
+      `CREATE EVENT shop.second ON SCHEDULE ${past} runs VALUES ('second')`,
+    );
+    await catchUpServer(move);
+    expect(await events(target)).toEqual([{ n: 'second' }]);
+    const opened = await ReplicatedSwitch.open(move);
+    await opened.bringLevel();
+    await opened.close();
+    await ask(target.admin, 'SET GLOBAL event_scheduler = ON');
+    await until(async () => (await events(target)).length === 0);
+    expect(await ask(target.admin, 'SELECT event FROM shop.runs ORDER BY 1')).toEqual([
+      { event: 'first' },
+      { event: 'second' },
+    ]);
+  });
+
   test('no customer can log in to the target before it is opened, and an object that it refuses is named', async () => {
     const { old, target, move } = rig;
     await asOwner(

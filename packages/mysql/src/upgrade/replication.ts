@@ -102,6 +102,8 @@ async function fill(
     flavour,
     sections,
     areAccountsLocked: true,
+    // An event that runs on the old server after the dump is then dropped there, and its drop is replicated.
+    keepsPastEvents: true,
     ...(signal && { signal }),
   });
   const lost = findings.find(({ code }) => !tolerated.has(code));
