@@ -13,7 +13,7 @@ export function oddContent(flavour: Flavour): string[] {
     `INSERT INTO shop.kinds (id, f, d, n, b, raw, j, t, l, u, e, s, y, dt, ts, ti, z, g, bin, big) VALUES
       (0, 16777217.3, 0.1, -12345678901234567890.0123456789, b'101010101', X'00FF27225C0A1A', '{"k": ["😀", 1.5]}', '😀''\\\\', 'ä', 'ж', 'b''c', 'x,y', 1999,
        '0000-00-00', NULL, '-838:59:59', '2020-02-31', ST_GeomFromText('POINT(1 2)'), X'00000001', 18446744073709551615)`,
-    `INSERT INTO shop.kinds (f, d, t) VALUES (3.1415927, 1e308, NULL), (1.1, -0.0, '')`,
+    `INSERT INTO shop.kinds (f, d, t) VALUES (3.1415927, 1e308, NULL), (1.1, -0e0, '')`,
     `INSERT INTO shop.kinds (id, raw) SELECT 5000 + a.n * 10 + b.n, REPEAT(CHAR(a.n, b.n), 9000) FROM (SELECT 1 n UNION SELECT 2 UNION SELECT 3) a, (SELECT 4 n UNION SELECT 5) b`,
     `CREATE TABLE shop.${name} (${name} INT COMMENT '*/ DROP DATABASE shop; -- ', PRIMARY KEY (${name})) COMMENT = '/*!50003 x */ \\\\'''`,
     `INSERT INTO shop.${name} VALUES (1), (2)`,

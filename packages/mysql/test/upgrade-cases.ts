@@ -37,9 +37,16 @@ const asOwner = (server: MysqlServer, ...statements: string[]) =>
 export function followCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 
-  test('follows a server that is written to and changed meanwhile, holds the same at the switch, and no code of the customer has run on it', async () => {
+  test('follows a server that is written to and changed meanwhile, holds the same at the switch with each event as it was, and no code of the customer has run on it', async () => {
     const { old, target, move } = rig;
-    await asOwner(old, ...oddContent('mariadb'), 'DROP VIEW other.broken', 'DROP TABLE shop.moved');
+    await asOwner(
+      old,
+      ...oddContent('mariadb'),
+      'DROP VIEW other.broken',
+      'DROP TABLE shop.moved',
+      "CREATE EVENT shop.once ON SCHEDULE AT '2037-01-01 00:00:00' ON COMPLETION PRESERVE DO SELECT 1",
+      'CREATE EVENT shop.early ON SCHEDULE EVERY 1 HOUR DISABLE DO SELECT 1',
+    );
     await ask(old.admin, ...laterGrants);
     const writer = await mysql.createConnection({ ...old.admin, user: 'owner', password: 'Owner-1' });
     let written = 0;
@@ -58,12 +65,18 @@ export function followCases(from: Engine, to: Engine): void {
       "CREATE FUNCTION shop.later(a VARCHAR(10) CHARACTER SET utf8mb4) RETURNS CHAR(3) CHARACTER SET utf8mb4 DETERMINISTIC RETURN 'ö'",
       "INSERT INTO shop.later VALUES (1, 'x'), (2, 'y'), (2, 'y')",
       'ALTER TABLE other.child ADD COLUMN more INT DEFAULT 7',
+      "INSERT INTO shop.kinds (f, d, t) VALUES (-0e0, -0e0, 'written later')",
       "CREATE EVENT shop.woken ON SCHEDULE EVERY 1 HOUR DO INSERT INTO noted VALUES (CURRENT_USER(), 'woken')",
+      'CREATE EVENT shop.off ON SCHEDULE EVERY 1 HOUR DISABLE DO SELECT 1',
+      'ALTER EVENT shop.ticks DISABLE',
+      'ALTER EVENT shop.early ENABLE',
       'CREATE VIEW shop.new_view AS SELECT a FROM shop.later',
       'DELETE FROM shop.later WHERE a = 1',
       'SET PASSWORD = PASSWORD("Owner-2")',
       'SET PASSWORD = PASSWORD("Owner-1")',
     );
+    // A one-time event is disabled once it has run, which is in no binary log.
+    await ask(old.admin, 'SET SESSION sql_log_bin = 0', "ALTER DEFINER = owner@'%' EVENT shop.once DISABLE");
     const seen = written;
     await until(() => written > seen + 20);
     await copyServer(move);
@@ -90,11 +103,17 @@ export function followCases(from: Engine, to: Engine): void {
       names: ['table `shop`.`kinds`', 'table `shop`.`later`'],
     });
     expect(await ask(target.admin, 'SHOW SLAVE STATUS')).toEqual([]);
-    const events = await ask(
+    const events = (await ask(
       target.admin,
-      "SELECT DEFINER, STATUS FROM information_schema.EVENTS WHERE EVENT_NAME = 'woken'",
-    );
-    expect(events).toEqual([{ DEFINER: 'owner@%', STATUS: 'ENABLED' }]);
+      "SELECT EVENT_NAME AS n, DEFINER AS d, STATUS AS s FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'shop'",
+    )) as Record<'n' | 'd' | 's', string>[];
+    expect(events.map(({ n, d, s }) => `${n} of ${d}: ${s}`).sort()).toEqual([
+      'early of owner@%: ENABLED',
+      'off of owner@%: DISABLED',
+      'once of owner@%: DISABLED',
+      'ticks of owner@%: DISABLED',
+      'woken of owner@%: ENABLED',
+    ]);
     const [noted] = (await ask(target.admin, "SELECT COUNT(*) AS n FROM shop.noted WHERE who NOT LIKE 'owner@%'")) as {
       n: number;
     }[];
@@ -223,6 +242,41 @@ export function upgradeCases(from: Engine, to: Engine): void {
     const sums =
       'SELECT a, MD5(CONCAT(MD5(b), MD5(c))) AS sum FROM shop.early UNION ALL SELECT a, MD5(CONCAT(MD5(b), MD5(c))) FROM shop.late';
     expect(await ask(target.admin, sums)).toEqual(await ask(old.admin, sums));
+  });
+
+  test('a one-time event whose time comes during the copy is run by one of the two servers', async () => {
+    const { old, target, move } = rig;
+    const past = "AT '2001-09-10 00:00:00' DO INSERT INTO";
+    await asOwner(
+      old,
+      'CREATE TABLE shop.runs (event VARCHAR(10))',
+      // A session of that time creates events that the server has not run yet and whose time has passed.
+      'SET SESSION timestamp = 1000000000',
+      `CREATE EVENT shop.first ON SCHEDULE ${past} runs VALUES ('first')`,
+    );
+    await copyServer(move);
+    const events = (server: MysqlServer): Promise<unknown[]> =>
+      ask(server.admin, "SELECT EVENT_NAME AS n FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'shop'");
+    expect(await events(target)).toEqual([{ n: 'first' }]);
+    await ask(old.admin, 'SET GLOBAL event_scheduler = ON');
+    await until(async () => (await events(old)).length === 0);
+    await ask(old.admin, 'SET GLOBAL event_scheduler = OFF');
+    await asOwner(
+      old,
+      'SET SESSION timestamp = 1000000000',
+      `CREATE EVENT shop.second ON SCHEDULE ${past} runs VALUES ('second')`,
+    );
+    await catchUpServer(move);
+    expect(await events(target)).toEqual([{ n: 'second' }]);
+    const opened = await ReplicatedSwitch.open(move);
+    await opened.bringLevel();
+    await opened.close();
+    await ask(target.admin, 'SET GLOBAL event_scheduler = ON');
+    await until(async () => (await events(target)).length === 0);
+    expect(await ask(target.admin, 'SELECT event FROM shop.runs ORDER BY 1')).toEqual([
+      { event: 'first' },
+      { event: 'second' },
+    ]);
   });
 
   test('no customer can log in to the target before it is opened, and an object that it refuses is named', async () => {

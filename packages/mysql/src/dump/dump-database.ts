@@ -45,7 +45,7 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
     sessions.push(rows);
     const definitions = await Session.open(login, { flavour, signal });
     sessions.push(definitions);
-    const gtid = await beginSnapshot(rows, options.release);
+    const gtid = await beginSnapshot(rows);
     const content: Content = {
       format: 1,
       flavour,

@@ -1,4 +1,3 @@
-import { compareVersions } from '../engines/list-engines';
 import { isName, quoteName, quoteText, type RawRow, type Session } from '../session/session';
 import { asTransferError } from '../session/transfer-error';
 import { exactly, quotedName, type Routine, readableDefinition, replaceOutsideQuotes } from './definition-text';
@@ -231,33 +230,22 @@ async function programOf(
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
 
 /**
- * Starts the snapshot of a dump, and returns the GTID of the transactions that it contains. Returns an empty text if
- * the server has no binary log. On MySQL, writers wait while the snapshot begins, because it needs a global read lock.
- * On MariaDB, writers do not wait. A MySQL before 8.0 gets no snapshot and an empty text.
+ * Starts the snapshot of a dump. It waits for no query, and no query waits for it. On MariaDB, returns the GTID of the
+ * transactions that the snapshot contains, or an empty text if the server has no binary log. On MySQL, returns an empty
+ * text. There the GTID could be read only under a global read lock, which waits for every running query and stops all
+ * writing until then. Only an upgrade needs the GTID, and only MariaDB is upgraded by replication.
  */
-export async function beginSnapshot(reader: Session, release: string): Promise<string> {
+export async function beginSnapshot(reader: Session): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
-  if (reader.flavour === 'mariadb') {
-    await reader.run(beginReading);
-    const rows = await reader.texts("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'");
-    const status = new Map(rows.map(([name, value]) => [name?.toLowerCase(), value ?? '']));
-    const [file, position] = [
-      status.get('binlog_snapshot_file') ?? '',
-      Number(status.get('binlog_snapshot_position') ?? 0),
-    ];
-    if (file === '') return '';
-    const [[gtid] = []] = await reader.texts(`SELECT BINLOG_GTID_POS(${quoteText(file)}, ${position})`);
-    return gtid ?? '';
-  }
-  if (compareVersions(release, '8.0') < 0) return '';
-  await reader.run('SET SESSION lock_wait_timeout = 10');
-  await reader.run('FLUSH TABLES WITH READ LOCK');
-  try {
-    await reader.run(beginReading);
-    const [[gtid] = []] = await reader.texts('SELECT @@GLOBAL.gtid_executed');
-    return gtid ?? '';
-  } finally {
-    await reader.run('UNLOCK TABLES');
-    await reader.run('SET SESSION lock_wait_timeout = 60');
-  }
+  await reader.run(beginReading);
+  if (reader.flavour === 'mysql') return '';
+  const rows = await reader.texts("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'");
+  const status = new Map(rows.map(([name, value]) => [name?.toLowerCase(), value ?? '']));
+  const [file, position] = [
+    status.get('binlog_snapshot_file') ?? '',
+    Number(status.get('binlog_snapshot_position') ?? 0),
+  ];
+  if (file === '') return '';
+  const [[gtid] = []] = await reader.texts(`SELECT BINLOG_GTID_POS(${quoteText(file)}, ${position})`);
+  return gtid ?? '';
 }

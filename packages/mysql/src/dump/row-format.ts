@@ -61,6 +61,12 @@ export async function* decodeRows(content: AsyncIterable<Buffer>, columns: numbe
   if (held > 0 || row.length > 0) throw new TransferError('dump_malformed', 'a row ends in the middle');
 }
 
+const asHex = (sum: bigint): string => BigInt.asUintN(128, sum).toString(16).padStart(32, '0');
+
+/** Returns the sum of a table in which the rows of `before` were replaced by the rows of `after`. */
+export const exchangeRows = (sum: string, before: RowSum, after: RowSum): string =>
+  asHex(BigInt(`0x${sum}`) - BigInt(`0x${before.sum}`) + BigInt(`0x${after.sum}`));
+
 const wordBits = 32n;
 const words = [0, 1, 2, 3] as const;
 /**
@@ -86,7 +92,7 @@ export class RowSum {
 
   get sum(): string {
     this.carry();
-    return this.total.toString(16).padStart(32, '0');
+    return asHex(this.total);
   }
 
   private carry(): void {

@@ -81,8 +81,7 @@ async function makeAccount(
  */
 export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {
-    everywhere:
-      admin.flavour === 'mariadb' ? ['BINLOG MONITOR'] : ['FLUSH_TABLES', 'SHOW_ROUTINE', 'REPLICATION CLIENT'],
+    everywhere: admin.flavour === 'mariadb' ? ['BINLOG MONITOR'] : ['SHOW_ROUTINE', 'REPLICATION CLIENT'],
     schemas,
     onSchema: 'SELECT, SHOW VIEW, TRIGGER, EVENT',
     tables: admin.flavour === 'mariadb' ? ['mysql.proc'] : [],

@@ -1,27 +1,36 @@
 import { hasOwnRows } from '../dump/list-content';
 import type { ColumnKind, DumpedTable } from '../dump/manifest';
-import { decodeRows } from '../dump/row-format';
-import { isName, quoteName, type Session } from '../session/session';
+import { decodeRows, encodeRows, exchangeRows, RowSum } from '../dump/row-format';
+import { isName, quoteName, type RawRow, type Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 
 /** An INSERT statement is sent once its values have this many characters. */
 const statementBytes = 512 * 1024;
 const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i;
+/** A zero with a sign, which a DOUBLE may have. */
+const negativeZeroText = /^-0+(?:\.0*)?$/;
+/** Without an exponent the literal would be an exact number, and an exact zero has no sign. */
+const negativeZero = '-0e0';
 const asciiText = /^[\w:.\- ]*$/;
 
-/**
- * Inserts the rows of a section into a table without triggers. Returns the names of CHECKs that the rows violate. A
- * violated CHECK is no longer enforced.
- */
+interface Inserted {
+  /** The names of CHECKs that the rows violate. A violated CHECK is no longer enforced. */
+  violated: string[];
+  /** Returns the sum of the table's rows as they are now, from their sum in the dump. */
+  sumNow: (dumped: string) => string;
+}
+
+/** Inserts the rows of a section into a table without triggers. */
 export async function insertRows(
   session: Session,
   table: DumpedTable,
   content: AsyncIterable<Buffer>,
-): Promise<string[]> {
+): Promise<Inserted> {
   const object = `table ${quoteName(table.schema)}.${quoteName(table.name)}`;
   const kinds = table.columns.map(({ kind }) => kind);
   const columns = table.columns.map(({ name }) => quoteName(name)).join(',');
   const checks = await TableChecks.of(session, table);
+  const signs = await ZeroSigns.of(session);
   const head = `INSERT INTO ${quoteName(table.schema)}.${quoteName(table.name)} (${columns}) VALUES `;
   let values: string[] = [];
   let held = 0;
@@ -38,7 +47,9 @@ export async function insertRows(
     await session.run('SET SESSION autocommit = 0');
     for await (const rows of decodeRows(content, Math.max(1, kinds.length)))
       for (const row of rows) {
-        const literal = `(${kinds.map((kind, at) => literalOf(kind, row[at] ?? null)).join(',')})`;
+        const literals = kinds.map((kind, at) => literalOf(kind, row[at] ?? null));
+        signs.note(row, literals);
+        const literal = `(${literals.join(',')})`;
         values.push(literal);
         held += literal.length;
         if (held >= statementBytes) await flush();
@@ -47,7 +58,7 @@ export async function insertRows(
     await written;
     await session.run('COMMIT');
     await session.run('SET SESSION autocommit = 1');
-    return await checks.enforce();
+    return { violated: await checks.enforce(), sumNow: (dumped) => signs.sumNow(dumped) };
   } catch (error) {
     throw asTransferError('load_failed', error, object);
   }
@@ -64,7 +75,40 @@ function literalOf(kind: ColumnKind, value: Buffer | null): string {
   const text = value.toString('latin1');
   if (!(kind === 'number' ? numberText : asciiText).test(text))
     throw new TransferError('dump_malformed', `${kind} ${JSON.stringify(text.slice(0, 40))}`);
-  return kind === 'number' ? text : `'${text}'`;
+  if (kind !== 'number') return `'${text}'`;
+  return negativeZeroText.test(text) ? negativeZero : text;
+}
+
+/**
+ * The rows with a negative zero, on a server that stores it without its sign, as MariaDB 10.11 and newer do. There the
+ * sum of these rows differs from the dump's.
+ */
+class ZeroSigns {
+  private readonly areKept: boolean;
+  private readonly dumped = new RowSum();
+  private readonly stored = new RowSum();
+
+  private constructor(areKept: boolean) {
+    this.areKept = areKept;
+  }
+
+  static async of(session: Session): Promise<ZeroSigns> {
+    const [[zero] = []] = await session.texts(`SELECT CONCAT(${negativeZero})`);
+    return new ZeroSigns(zero?.startsWith('-') === true);
+  }
+
+  /** Notes a row that is about to be inserted with these literals. */
+  note(row: RawRow, literals: readonly string[]): void {
+    if (this.areKept || !literals.includes(negativeZero)) return;
+    encodeRows([row], this.dumped);
+    const stored = row.map((value, at) => (literals[at] === negativeZero ? (value?.subarray(1) ?? null) : value));
+    encodeRows([stored], this.stored);
+  }
+
+  sumNow(dumped: string): string {
+    if (this.stored.rows === 0) return dumped;
+    return exchangeRows(dumped, this.dumped, this.stored);
+  }
 }
 
 const isViolation = (error: unknown): boolean =>

@@ -30,6 +30,11 @@ export interface LoadOptions {
   areAccountsLocked?: boolean;
   /** True to load only the definitions. The sections have no `data/` then. */
   isTrial?: boolean;
+  /**
+   * True to create one-time events too whose time has passed since the dump. They run as soon as events run. Otherwise
+   * each of them is a finding, unless it is ON COMPLETION PRESERVE: then it is created disabled.
+   */
+  keepsPastEvents?: boolean;
   signal?: AbortSignal;
 }
 
@@ -70,6 +75,7 @@ export async function loadDatabase({
   sections,
   areAccountsLocked = false,
   isTrial = false,
+  keepsPastEvents = false,
   signal,
 }: LoadOptions): Promise<LoadResult> {
   const admin = await openAdmin(login, flavour, signal);
@@ -82,7 +88,15 @@ export async function loadDatabase({
     if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = OFF');
     await admin.run(`SET GLOBAL max_allowed_packet = ${packetBytesMax}`);
     try {
-      return await loadSections(admin, { login, flavour, sections, areAccountsLocked, isTrial, signal });
+      return await loadSections(admin, {
+        login,
+        flavour,
+        sections,
+        areAccountsLocked,
+        isTrial,
+        keepsPastEvents,
+        signal,
+      });
     } finally {
       await admin.run(`SET GLOBAL max_allowed_packet = ${Number(packetBytes)}`).catch(() => undefined);
       // If the session is lost, the load has already failed with an error that says more.
@@ -101,12 +115,13 @@ interface Loading {
   sections: AsyncIterable<Section>;
   areAccountsLocked: boolean;
   isTrial: boolean;
+  keepsPastEvents: boolean;
   signal: AbortSignal | undefined;
 }
 
 async function loadSections(
   admin: Session,
-  { login, flavour, sections, areAccountsLocked, isTrial, signal }: Loading,
+  { login, flavour, sections, areAccountsLocked, isTrial, keepsPastEvents, signal }: Loading,
 ): Promise<LoadResult> {
   const source = sections[Symbol.asyncIterator]();
   const next = async (path: string): Promise<Section> => {
@@ -138,8 +153,10 @@ async function loadSections(
         ...lost.map((reason): Finding => ({ code: 'not_restored', object: objectOf('table', schema, name), reason })),
       );
     }
+    const sumsNow: ((dumped: string) => string)[] = [];
     for (const [at, table] of isTrial ? [] : content.tables.entries()) {
-      const violated = await insertRows(session, table, (await next(`data/${at}.rows`)).content);
+      const { violated, sumNow } = await insertRows(session, table, (await next(`data/${at}.rows`)).content);
+      sumsNow.push(sumNow);
       const object = (check: string): string =>
         `CHECK ${quoteName(check)} of ${objectOf('table', table.schema, table.name)}`;
       findings.push(
@@ -153,8 +170,8 @@ async function loadSections(
     const manifest = manifestSchema.parse(await readJson(await next('manifest.json')));
     findings.unshift(...manifest.findings);
     for (const [at, table] of isTrial ? [] : content.tables.entries())
-      await compareRows(session, table, manifest.tables[at]?.sum ?? '');
-    findings.push(...tellRefused(content.grants), ...(await loadPrograms(session, admin, content)));
+      await compareRows(session, table, sumsNow[at]?.(manifest.tables[at]?.sum ?? '') ?? '');
+    findings.push(...tellRefused(content.grants), ...(await loadPrograms(session, admin, content, keepsPastEvents)));
   } finally {
     session.destroy();
     await dropAccount(admin, loader.user).catch(() => undefined);
@@ -273,13 +290,14 @@ async function loadPrograms(
   session: Session,
   admin: Session,
   { programs, grants, release }: Content,
+  keepsPastEvents: boolean,
 ): Promise<Finding[]> {
   let left = order.flatMap((kind) => programs.filter((program) => program.kind === kind));
   let rights: LeftGrant[] = await loadGrants(admin, grants, release);
   for (;;) {
     const failed: { program: DumpedProgram; error: TransferError }[] = [];
     for (const program of left) {
-      await loadProgram(session, program).catch((error: unknown) =>
+      await loadProgram(session, program, keepsPastEvents).catch((error: unknown) =>
         failed.push({ program, error: asTransferError('load_failed', error) }),
       );
     }
@@ -333,10 +351,17 @@ async function removeMisnamed(
   return lost.map((object) => ({ code: 'not_restored', object, reason: 'the server reads its name as another one' }));
 }
 
+/**
+ * ER_EVENT_CANNOT_CREATE_IN_THE_PAST: a note with which CREATE EVENT succeeds and creates nothing, because the time of
+ * a one-time event has passed.
+ */
+const notCreatedCode = '1588';
+
 /** Creates a program with its original session's settings, which are a part of it. */
 async function loadProgram(
   session: Session,
-  { schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram,
+  { kind, schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram,
+  keepsPastEvents: boolean,
 ): Promise<void> {
   const word = (text: string): string => quoteLiteral(/^[\w ,+:/-]*$/.exec(text)?.[0] ?? '');
   await session.run(`USE ${quoteName(schema)}`);
@@ -346,9 +371,16 @@ async function loadProgram(
     `SET SESSION collation_connection = ${collation === '' ? "'utf8mb4_general_ci'" : word(collation)}`,
   );
   if (timeZone !== null) await session.run(`SET SESSION time_zone = ${word(timeZone)}`);
+  const create = Buffer.from(definition, 'latin1');
   try {
-    await session.run(Buffer.from(definition, 'latin1'));
+    await session.run(create);
+    if (kind !== 'EVENT' || !(await session.texts('SHOW WARNINGS')).some(([, code]) => code === notCreatedCode)) return;
+    if (!keepsPastEvents) throw new TransferError('statement_refused', 'the time of the event has passed');
+    // At this time of the session, the event is in the future.
+    await session.run('SET SESSION timestamp = 1');
+    await session.run(create);
   } finally {
+    if (keepsPastEvents) await session.run('SET SESSION timestamp = DEFAULT');
     await session.run('SET NAMES utf8mb4');
     await session.run('SET character_set_results = NULL');
     await session.run(loadMode(session.flavour));

@@ -120,6 +120,18 @@ describeEngines(allEngines, (engine) => {
     expect(await ask(owner(from), 'SELECT who FROM shop.seen')).toEqual([]);
   });
 
+  test('a one-time event whose time has passed since the dump is a finding that says so', async () => {
+    const { from, to } = pair;
+    await ask(
+      from.admin,
+      'SET SESSION timestamp = 1000000000',
+      "CREATE DEFINER = owner@'%' EVENT shop.past ON SCHEDULE AT '2001-09-10 00:00:00' DO SELECT 1",
+    );
+    const { findings } = await transfer(from, to);
+    const reason = expect.stringContaining('the time of the event has passed');
+    expect(findings).toEqual([{ code: 'not_restored', object: 'event `shop`.`past`', reason }]);
+  });
+
   test('a finding has the server’s message, also with letters beyond ASCII', async () => {
     const { from, to } = pair;
     await ask(

@@ -4,6 +4,8 @@
  * @root long
  */
 
+import { until } from '@drydock/testing/wait';
+import mysql from 'mysql2/promise';
 import { demandingContent, histories } from '../../test/demanding-content';
 import { allEngines, describeEngines } from '../../test/engines';
 import { customerAccounts, laterGrants, oddContent } from '../../test/odd-content';
@@ -12,6 +14,7 @@ import { changed, holdDump, transfer, transferDefinitions } from '../../test/tra
 import { dumpDatabase } from '../dump/dump-database';
 import { sweepTransferAccounts } from '../dump/transfer-account';
 import type { MysqlServer } from '../server/mysql';
+import { Session } from '../session/session';
 import { loadDatabase } from './load-database';
 
 const account = 300_906;
@@ -54,6 +57,36 @@ describeEngines(allEngines, (engine) => {
     ]);
     const users = await ask(to.admin, "SELECT User FROM mysql.user WHERE User LIKE 'drydock%'");
     expect(users).toEqual([]);
+  });
+
+  test('a dump waits for no running query, and other sessions read the same table meanwhile', async () => {
+    const customer = { ...from.admin, user: 'owner', password: 'Owner-1' };
+    const gate = await mysql.createConnection(from.admin);
+    await gate.query("SELECT GET_LOCK('gate', 0)");
+    const long = ask(customer, "SELECT GET_LOCK('gate', 600) FROM shop.kinds LIMIT 1").catch(() => []);
+    try {
+      const waiting = "SELECT 1 AS waits FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'";
+      await until(async () => (await ask(from.admin, waiting)).length === 1);
+      expect((await holdDump(from)).manifest.tables).not.toEqual([]);
+      expect(await ask(customer, 'SELECT 1 AS one FROM shop.kinds LIMIT 1')).toEqual([{ one: 1 }]);
+    } finally {
+      gate.destroy();
+      await long;
+    }
+  });
+
+  test('rows are read in batches that end at the size that was asked for', async () => {
+    const session = await Session.open(from.admin, { flavour: engine.flavour });
+    const numbers = 'WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 300)';
+    const lengths: number[] = [];
+    for await (const rows of session.batches(`${numbers} SELECT REPEAT('x', 1000) FROM n`, 1_000))
+      lengths.push(rows.length);
+    expect(lengths).toEqual(Array.from({ length: 300 }, () => 1));
+    lengths.splice(0);
+    for await (const rows of session.batches(`${numbers} SELECT REPEAT('x', 1000) FROM n`, 99_001))
+      lengths.push(rows.length);
+    expect(lengths).toEqual([100, 100, 100]);
+    await session.close();
   });
 
   test('a trial loads every definition without reading a row', async () => {

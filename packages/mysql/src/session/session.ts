@@ -128,19 +128,21 @@ export class Session {
   }
 
   /**
-   * Runs a statement and yields its rows in batches of about `bytes` bytes, as they arrive. The server waits for a slow
-   * reader.
+   * Runs a statement and yields its rows in batches, as they arrive. A batch ends with the row that brings it to
+   * `bytes` bytes, so it has at most one row more than that. The server waits for a slow reader.
    */
   async *batches(statement: string, bytes: number): AsyncGenerator<RawRow[]> {
+    // The stream counts rows, not bytes, and a row may have a gigabyte, so the stream holds only one. Small rows lose
+    // no time by that, because mysql2 parses all rows of a chunk at once and keeps them until they are read.
     const rows = this.connection
       .query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false })
-      .stream({ highWaterMark: 64 });
+      .stream({ highWaterMark: 1 });
     rows.on('error', readable);
     let batch: RawRow[] = [];
     let held = 0;
     for await (const first of rows as AsyncIterable<RawRow>) {
-      // Rows that have already arrived are read without waiting.
-      for (let row: RawRow | null = first; row !== null; row = rows.read() as RawRow | null) {
+      // Rows that have already arrived are read without waiting, up to the end of the batch.
+      for (let row: RawRow | null = first; row !== null; row = held < bytes ? (rows.read() as RawRow | null) : null) {
         batch.push(row);
         held = row.reduce((total, value) => total + (value?.length ?? 0), held);
       }

@@ -259,11 +259,14 @@ const geometries = new Set([
   'geometrycollection',
 ]);
 
-/** Returns an expression for a value as bytes. Every version gives the same bytes for the same value. */
+/**
+ * Returns an expression for a value as bytes. Every version gives the same bytes for the same value. The sum with zero
+ * makes a double of a float, and takes the sign from a negative zero, which newer versions of MariaDB write without it.
+ */
 function bytesOf(name: string, type: string): string {
   const column = quoteName(name);
   if (geometries.has(type)) return `ST_AsWKB(${column})`;
-  return `CAST(${type === 'float' ? `${column} + 0e0` : column} AS BINARY)`;
+  return `CAST(${type === 'float' || type === 'double' ? `${column} + 0e0` : column} AS BINARY)`;
 }
 
 /**

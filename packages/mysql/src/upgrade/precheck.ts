@@ -145,7 +145,13 @@ async function tryDefinitions({ admin, release }: Side, trial: Side): Promise<Up
   const flavour = 'mariadb';
   try {
     const sections = dumpDatabase({ admin, flavour, release, isSchemaOnly: true });
-    const { findings } = await loadDatabase({ admin: trial.admin, flavour, sections, areAccountsLocked: true });
+    const { findings } = await loadDatabase({
+      admin: trial.admin,
+      flavour,
+      sections,
+      areAccountsLocked: true,
+      keepsPastEvents: true,
+    });
     return findings
       .filter(({ code }) => code !== 'right_not_restored')
       .map(({ object, reason }) => refused(object, reason));

@@ -102,6 +102,8 @@ async function fill(
     flavour,
     sections,
     areAccountsLocked: true,
+    // An event that runs on the old server after the dump is then dropped there, and its drop is replicated.
+    keepsPastEvents: true,
     ...(signal && { signal }),
   });
   const lost = findings.find(({ code }) => !tolerated.has(code));
@@ -181,6 +183,13 @@ async function requireRunning(target: Session): Promise<void> {
   if (status?.['Slave_SQL_Running'] !== 'Yes') throw new TransferError('unavailable', 'the target does not follow');
 }
 
+/** The states of an event in information_schema, and the words of ALTER EVENT for them. */
+const eventStates: Readonly<Record<string, string>> = {
+  ENABLED: 'ENABLE',
+  DISABLED: 'DISABLE',
+  SLAVESIDE_DISABLED: 'DISABLE ON SLAVE',
+};
+
 /** The sessions of a switch. They are opened before the pause for customers. */
 export class ReplicatedSwitch {
   private readonly old: Session;
@@ -226,29 +235,30 @@ export class ReplicatedSwitch {
     await this.target.run('STOP SLAVE');
     await this.target.run('RESET SLAVE ALL');
     await this.target.run('SET GLOBAL innodb_strict_mode = ON');
-    await this.enableEvents();
+    await this.copyEventStates();
   }
 
   /**
-   * Enables events that were created during the upgrade, because a replica disables them. Each event keeps its definer
-   * and its settings. An event that is disabled on the old server stays disabled.
+   * Gives each event the state that it has on the old server. A replica disables every event that is created or
+   * altered, and the binary log does not say that a one-time event has run. Each event keeps its definer and its
+   * settings.
    */
-  private async enableEvents(): Promise<void> {
-    const sql =
-      'SELECT EVENT_SCHEMA, EVENT_NAME, DEFINER, SQL_MODE, TIME_ZONE FROM information_schema.EVENTS ' +
-      "WHERE STATUS = 'SLAVESIDE_DISABLED'";
-    const nameOf = ([schema, name]: (string | null)[]): string => JSON.stringify([schema, name]);
-    const asleepBefore = new Set((await this.old.texts(sql)).map(nameOf));
-    const asleep = (await this.target.texts(sql)).filter((row) => !asleepBefore.has(nameOf(row)));
-    for (const [schema, name, definer, sqlMode, timeZone] of asleep.map((row) => row.map((value) => value ?? ''))) {
-      const at = definer?.lastIndexOf('@') ?? -1;
-      const [user = '', host = ''] = [definer?.slice(0, at), definer?.slice(at + 1)];
+  private async copyEventStates(): Promise<void> {
+    const sql = 'SELECT EVENT_SCHEMA, EVENT_NAME, STATUS, DEFINER, SQL_MODE, TIME_ZONE FROM information_schema.EVENTS';
+    const read = async (server: Session): Promise<string[][]> =>
+      (await server.texts(sql)).map((row) => row.map((value) => value ?? ''));
+    const nameOf = ([schema, name]: readonly string[]): string => JSON.stringify([schema, name]);
+    const states = new Map((await read(this.old)).map((row) => [nameOf(row), row[2] ?? '']));
+    for (const row of await read(this.target)) {
+      const [schema = '', name = '', state = '', definer = '', sqlMode = '', timeZone = ''] = row;
+      const wanted = states.get(nameOf(row)) ?? state;
+      if (wanted === state) continue;
+      const at = definer.lastIndexOf('@');
+      const [user, host] = [definer.slice(0, at), definer.slice(at + 1)];
+      await this.target.run(`SET SESSION sql_mode = ${quoteLiteral(sqlMode)}, time_zone = ${quoteLiteral(timeZone)}`);
       await this.target.run(
-        `SET SESSION sql_mode = ${quoteLiteral(sqlMode ?? '')}, time_zone = ${quoteLiteral(timeZone ?? '')}`,
-      );
-      await this.target.run(
-        `ALTER DEFINER = ${quoteName(user)}@${quoteName(host)} EVENT ` +
-          `${quoteName(schema ?? '')}.${quoteName(name ?? '')} ENABLE`,
+        `ALTER DEFINER = ${quoteName(user)}@${quoteName(host)} EVENT ${quoteName(schema)}.${quoteName(name)} ` +
+          `${eventStates[wanted]}`,
       );
     }
     await this.target.run("SET SESSION sql_mode = '', time_zone = '+00:00'");

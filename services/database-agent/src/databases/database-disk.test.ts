@@ -128,6 +128,8 @@ describe('a database of Postgres', () => {
   });
 });
 
+/** The files of the binary log, as a pattern of the shell. */
+const logFiles = 'binlog.[0-9]*';
 const majors: Major[] = ['10.11', '9.7'];
 const fetched = majors.filter((major) => listFetched().some(({ version }) => version === major));
 const withPrograms = fetched.length > 0 ? describe.each(fetched) : describe.skip.each(majors);
@@ -159,7 +161,7 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
   });
 
   test('above its storage it takes no rows and runs no events, also after a kill of its server, until rows are gone', async () => {
-    while ((await shareOf(databaseId, 'binlog.*')) < 1.02) await codeOf(askCustomer(database, chunk));
+    while ((await shareOf(databaseId, logFiles)) < 1.02) await codeOf(askCustomer(database, chunk));
     await until(async () => (await write()) === 'ER_TABLEACCESS_DENIED_ERROR', { ...waits, what: 'the limit' });
     killMysql(host, databaseId, major);
     const scheduler = async (): Promise<unknown> => askCustomer(database, 'select @@global.event_scheduler as state');
@@ -191,6 +193,16 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
     await askAdmin(host, databaseId, undefined, ...statements);
     await until(async () => (await write()) === 'done', { ...waits, what: 'the rights' });
     expect(await runsEvents()).toBe(true);
+  });
+
+  test('a table that is named like the files of the binary log counts as data', async () => {
+    await askCustomer(database, 'create table `binlog` (content longblob)');
+    const fill = `insert into \`binlog\` values (repeat('x', ${chunkBytes}))`;
+    while ((await shareOf(databaseId, logFiles)) < 1.02) await codeOf(askCustomer(database, fill));
+    await until(async () => (await write()) === 'ER_TABLEACCESS_DENIED_ERROR', { ...waits, what: 'the limit' });
+    expect(await host.client.readStorage(databaseId)).toMatchObject({ state: 'full' });
+    await askCustomer(database, 'drop table `binlog`');
+    await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
   });
 
   test('a single statement that takes all at once ends its sessions', async () => {

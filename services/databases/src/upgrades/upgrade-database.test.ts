@@ -4,13 +4,16 @@
  * @tier long
  * @processes
  */
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';
 import type { ManagedDatabase } from '@drydock/contracts/databases/databases';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import type { WorkflowView } from '@drydock/contracts/platform/workflows';
+import { ended, succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
+import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { serviceBackends } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
@@ -140,4 +143,44 @@ it('a deleted database is gone with its backups, its schedules and its address',
   expect(existsSync(folder)).toBe(false);
   expect(await world.api.rows('SELECT 1 FROM workflow_schedule WHERE subject_id = $1', [id])).toEqual([]);
   await expect(query(url, 'SELECT 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+});
+
+/**
+ * Kills the worker of an upgrade after the checkpoint of a step, changes the recorded output of `back_up`, and lets
+ * another worker go on. Resolves with the end of the workflow.
+ */
+async function upgradeWithBackup(id: string, step: string, change: string): Promise<WorkflowView> {
+  await backUp(id);
+  await world.endWorkers();
+  const tokens = createFaultTokens();
+  tokens.arm(`upgrade_database.${step}.after_checkpoint`, 'kill');
+  const died = once(world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }), 'exit');
+  const accepted = await world.api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '18' } });
+  await died;
+  tokens.remove();
+  await world.api.rows(`UPDATE workflow_step SET output = ${change} WHERE workflow_id = $1 AND name = 'back_up'`, [
+    workflowIdOf(accepted),
+  ]);
+  world.spawnWorker();
+  return ended(world, accepted.headers['location']);
+}
+
+it.each([
+  ['does not load the backup', 'back_up', ['job_dump']],
+  ['makes no new instance', 'prove_backup', ['job_dump', 'job_verify_dump', 'post_upgrade_abandon']],
+])('an upgrade %s if the disk has no room for the unpacked backup, and says so', async (_, step, calls) => {
+  const { id, url } = await makeDatabase(world, 'Huge');
+  const view = await upgradeWithBackup(id, step, "jsonb_set(output, '{rawBytes}', '1e15')");
+  expect(view).toMatchObject({ status: 'failed', error: { code: 'storage_full' } });
+  const changes = world.host.ledger().filter(({ workflowId }) => workflowId === view.id);
+  expect(changes.map(({ op }) => op)).toEqual(calls);
+  expect(await read(id)).toMatchObject({ status: 'available', engine_version: '16' });
+  expect([await majorOf(url), (await query(url, 'SELECT * FROM notes')).length]).toEqual(['16', 3]);
+});
+
+it('an upgrade whose backup an earlier version of Drydock packed, without its size, goes on', async () => {
+  const { id, url } = await makeDatabase(world, 'Unsized');
+  const view = await upgradeWithBackup(id, 'back_up', "output - 'rawBytes'");
+  expect(view).toMatchObject({ status: 'succeeded' });
+  expect(await majorOf(url)).toBe('18');
 });

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
 import {
+  assertRoom,
   completeBackup,
   discardPacked,
   findWritten,
@@ -133,6 +134,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       if (archive === null) return { isProven: false, loadFindings: [], at };
       await definitely(verifyPacked(context, step, input.backupId, archive));
       const proof = { backupId: input.backupId, major: majorOf(input.fromVersion), archive };
+      await assertRoom(context, step, archive);
       return { ...(await proveRestorable(context, step, proof)), at };
     },
     commit: async (tx, step, { at, ...proof }) => {
@@ -148,6 +150,9 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     run: async (step, context) => {
       if (await hasSwitched(context, step)) return;
       await endForgotten(context, step);
+      // The precheck knows only the size on disk, which compression makes smaller than what the copy writes.
+      const archive = step.outputs.back_up;
+      if (archive !== null) await assertRoom(context, step, archive);
       await definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step)));
     },
     // `takeBack` also undoes the later steps before the cutover, so they have no undo of their own.

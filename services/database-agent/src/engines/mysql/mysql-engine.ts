@@ -235,7 +235,9 @@ export const mysqlEngine: Engine = {
   makeOwnDatabase: (adminUrl, { size, ...wanted }) =>
     makeMysqlDatabase(adminUrl, { ...wanted, sessionsMax: placesOf(size) }),
   readSize: readMysqlSize,
-  logFiles: 'binlog.*',
+  // Only a file of the log has this name. The files of a table `binlog` count as data: none of their extensions begins
+  // with a digit, and a dot in the name of a table or a schema is `@002e` in the name of its file.
+  logFiles: 'binlog.[0-9]*',
   trimLog: trimBinaryLog,
   isReadOnly: isMysqlReadOnly,
   keepReadOnly: keepMysqlReadOnly,
