@@ -267,4 +267,31 @@ describe('a chain whose archives each hold a stream', () => {
     const again = await packDirectory(folder, [], [dumpOf(60)], limits);
     expect(await verifyChain([again], key, { limits })).toHaveLength(1);
   });
+
+  test('needs no segment of a superseded stream, but every other object', async () => {
+    const chain: PackedLink[] = [];
+    for (let number = 0; number < 3; number += 1) {
+      writeFileSync(join(folder, `page-${number}`), `${number}`);
+      chain.push(await packDirectory(folder, chain, [dumpOf(60)]));
+    }
+    const archives = await openChain(chain, key, completeLimits());
+    for (const [at, archive] of archives.entries()) {
+      const isSuperseded = at < archives.length - 1;
+      const needed = new Set(['manifest']);
+      for await (const { name } of piecesOf(archive, { isSuperseded })) needed.add(name);
+      const { objects } = chain[at]?.source ?? link.source;
+      const surplus = [...objects.keys()].filter((name) => !needed.has(name));
+      expect(surplus).toEqual(isSuperseded ? ['segment-00000001'] : []);
+      for (const name of surplus) objects.delete(name);
+    }
+    for (const contents of [false, true]) expect(await verifyChain(chain, key, { contents })).toHaveLength(3);
+    for (const [at, { source }] of chain.entries()) {
+      for (const name of source.objects.keys()) {
+        const altered = chain.map((each, other) =>
+          other === at ? { ...each, source: source.with(name, (bytes) => bytes.subarray(0, -1)) } : each,
+        );
+        expect(['tampered', 'truncated']).toContain(await reasonOf(verifyChain(altered, key)));
+      }
+    }
+  });
 });

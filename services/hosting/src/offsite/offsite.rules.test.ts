@@ -1,4 +1,12 @@
-import { ancestryOf, type Copy, chainToContinue, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
+import {
+  ancestryOf,
+  type Copy,
+  chainToContinue,
+  rawBytesOf,
+  refuseRestore,
+  restorableChain,
+  roomInSpool,
+} from './offsite.rules';
 
 const at = new Date('2026-03-01T00:00:00Z');
 const copyOf = (id: string, parentId: string | null, sequence: number, change: Partial<Copy> = {}): Copy => ({
@@ -45,6 +53,25 @@ describe('a chain', () => {
     expect(ids(chainToContinue([a, b, copyOf('c', 'b', 3, { missingAt: at })]))).toEqual(['a', 'b']);
     expect(ids(chainToContinue([a, b, c, copyOf('d', null, 4)]))).toEqual(['d']);
     expect(chainToContinue([copyOf('a', null, 1, { status: 'running', archive: null })])).toBeNull();
+  });
+});
+
+describe('the spool', () => {
+  const mb = 2 ** 20;
+  const of = (wholeMb: number, missingMb: number, promisedMb: number) => ({
+    wholeBytes: wholeMb * mb,
+    missingBytes: missingMb * mb,
+    promisedBytes: promisedMb * mb,
+  });
+
+  it.each([
+    ['now', 'what is missing fits', of(500, 400, 0), 464, 1_000],
+    ['later', 'what is missing does not fit', of(500, 401, 0), 464, 1_000],
+    ['later', 'another fetch has yet to write what it was promised', of(500, 400, 1), 464, 1_000],
+    ['now', 'the whole chain fits into the empty spool', of(936, 936, 0), 1_000, 1_000],
+    ['never', 'the whole chain would not fit into the empty spool', of(937, 10, 0), 1_000, 1_000],
+  ])('has room %s if %s', (room, _why, needed, freeMb, totalMb) => {
+    expect(roomInSpool(needed, { freeBytes: freeMb * mb, totalBytes: totalMb * mb })).toBe(room);
   });
 });
 

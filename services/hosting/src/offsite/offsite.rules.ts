@@ -133,6 +133,22 @@ export const rawBytesOf = (chain: readonly StoredCopy[], platform: Site['platfor
     })),
   );
 
+/** The bytes of the spool that a fetch leaves free, for what the file system needs besides the objects. */
+const spoolReserveBytes = 64 * 2 ** 20;
+
+/**
+ * Whether the spool has room for the objects of a chain. `later`: what others hold now is in the way. `never`: the
+ * spool is too small. `missingBytes` are those of `wholeBytes` that are not in the spool yet, and `promisedBytes` those
+ * that other fetches have yet to write.
+ */
+export function roomInSpool(
+  { wholeBytes, missingBytes, promisedBytes }: Record<'wholeBytes' | 'missingBytes' | 'promisedBytes', number>,
+  { freeBytes, totalBytes }: Record<'freeBytes' | 'totalBytes', number>,
+): 'now' | 'later' | 'never' {
+  if (wholeBytes > totalBytes - spoolReserveBytes) return 'never';
+  return missingBytes + promisedBytes <= freeBytes - spoolReserveBytes ? 'now' : 'later';
+}
+
 /** The copy with this id, in upper or lower case. Null if there is none. */
 export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>
   copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;
