@@ -21,7 +21,12 @@ import { refOf, type WorkContext } from '../context/context';
 import { withSpan } from '../providers/driver-span';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { isArchiveMissing } from '../providers/offsite-errors';
-import type { OffsiteDrivers, OffsiteReader, OffsiteStorage } from '../providers/offsite-storage';
+import {
+  type OffsiteDrivers,
+  OffsiteError,
+  type OffsiteReader,
+  type OffsiteStorage,
+} from '../providers/offsite-storage';
 import { type ArchiveAtHand, linksOf } from '../providers/site-host';
 import { roomInSpool, type StoredCopy, writtenBytesOf } from './offsite.rules';
 import { recordPresence } from './offsite.store';
@@ -39,11 +44,12 @@ interface ChainSeen {
 
 /**
  * Compares the manifests of a chain with their recorded checksums. This needs no archive key. Rejects if the storage
- * refuses or does not answer.
+ * refuses or does not answer. `limit` is the signal that ends the reader's calls. If it ends them after the first round
+ * of manifests has arrived, the storage works and only the chain is long. Then resolves with what was seen so far.
  */
-export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
+export async function lookAtChain(reader: OffsiteReader, chain: StoredChain, limit?: AbortSignal): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
-  await forEachAtOnce(readsAtOnce, chain, async ({ id, archive }) => {
+  const look = async ({ id, archive }: StoredChain[number]): Promise<void> => {
     const found = await reader.manifestSha256(archive.objectKey).catch((error: unknown) => {
       if (isArchiveMissing(error)) return null;
       throw error;
@@ -54,7 +60,13 @@ export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Pr
     }
     seen.present.push(id);
     if (found !== archive.manifestSha256) seen.altered.push(id);
-  });
+  };
+  try {
+    await forEachAtOnce(readsAtOnce, chain, look);
+  } catch (error) {
+    const isLong = limit?.aborted === true && seen.present.length >= readsAtOnce;
+    if (!isLong || error instanceof OffsiteError) throw error;
+  }
   return seen;
 }
 
