@@ -35,4 +35,4 @@ export {
   readFacts,
 } from './read/open-archive';
 export { type EntryInTurn, entriesInTurn, type OpenedEntry, openEntries } from './read/open-entries';
-export { piecesOf, verifyArchive, verifyChain, verifyPiece } from './read/verify-archive';
+export { blockPiecesOf, piecesOf, verifyArchive, verifyChain, verifyPiece } from './read/verify-archive';

@@ -227,7 +227,7 @@ test('an increment reads no file that has not been changed since shortly before 
   const site = freshFolder();
   deploy(join(site, 'file'), 'aaaa');
   const packAfter = async (created: number): Promise<number | undefined> => {
-    const full = await packDirectory(site, [], [], new Date(created));
+    const full = await packDirectory(site, [], [], { created: new Date(created) });
     // Only the content tells whether the file was read.
     deploy(join(site, 'file'), randomBytes(4));
     return (await verifyChain([full, await packDirectory(site, [full])], key))[1]?.entries;

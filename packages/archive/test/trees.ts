@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ArchiveLimits } from '../src/format/archive-limits';
 import { pack } from '../src/pack/pack';
 import { directoryRoot, type PackRoot } from '../src/pack/pack-roots';
 import type { ArchiveLink } from '../src/read/open-archive';
@@ -75,14 +76,14 @@ export async function packDirectory(
   directory: string,
   parent: ArchiveLink[] = [],
   more: PackRoot[] = [],
-  created = createdAt,
+  { created = createdAt, limits = {} }: { created?: Date; limits?: Partial<ArchiveLimits> } = {},
 ): Promise<PackedLink> {
   const source = new MemoryArchive();
   const sequence = parent.length + 1;
   const identity = { archiveId: `archive-${sequence}`, siteId: 'site', orgId: 'org', sequence };
   const roots = [directoryRoot('files', directory), ...more];
-  const to = { sink: source, key, identity, createdAt: created };
-  const result = await pack({ roots, ...to, ...(parent.length > 0 && { parent }) });
+  const chain = parent.length > 0 && { parent };
+  const result = await pack({ roots, sink: source, key, identity, createdAt: created, limits, ...chain });
   return {
     source,
     expected: { archiveId: identity.archiveId, siteId: 'site', orgId: 'org', manifestMac: result.manifestMac },

@@ -1,4 +1,5 @@
 import { hkdfSync } from 'node:crypto';
+import { mkdir, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/clients';
@@ -252,12 +253,18 @@ function composeOffsiteReaders(settings: Settings): OffsiteReaders {
 }
 
 function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>): OffsiteDrivers {
+  const spoolDir = settings.SPOOL_DIR ?? path.join(tmpdir(), 'drydock-spool');
   return {
     open: openerOf(settings),
     encryptionKeyId: Buffer.from(
       hkdfSync('sha256', Buffer.from(secretsIn(settings.ARCHIVE_KEY)[0], 'hex'), '', 'drydock archive key id', 8),
     ).toString('hex'),
-    spoolDir: settings.SPOOL_DIR ?? path.join(tmpdir(), 'drydock-spool'),
+    spoolDir,
+    spoolSpace: async () => {
+      await mkdir(spoolDir, { recursive: true, mode: 0o700 });
+      const { bavail, blocks, bsize } = await statfs(spoolDir);
+      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+    },
   };
 }
 

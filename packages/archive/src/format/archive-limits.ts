@@ -1,11 +1,8 @@
 /** The reader's limits, which apply whatever an archive declares. */
 export interface ArchiveLimits {
-  /**
-   * The most entries of one archive, its tombstones included. Also the most entries of all archives of a chain
-   * together, without tombstones.
-   */
+  /** The most entries of one archive, tombstones included. Also the most entries of a tree that a chain describes. */
   entriesMax: number;
-  /** The most bytes of file content of all archives of a chain together. */
+  /** The most bytes of file content of one archive. Also the most bytes of a tree that a chain describes. */
   rawBytesMax: number;
   /** The most names in a path. */
   depthMax: number;

@@ -78,6 +78,8 @@ interface TreePacking {
   releases?: string | undefined;
   writer: BlockWriter;
   tally: RootTally;
+  /** Counts the paths that are left to the parent because they have not changed. */
+  unchanged: RootTally;
   /** The tree of the parent chain, or null for a full archive. */
   parent: ParentTree | null;
   /** The time of the parent archive. For a full archive the time does not matter. */
@@ -121,6 +123,7 @@ async function packPath(
   };
   if (recorded !== null && (await isAsRecorded(packing, { live, found, recorded }))) {
     rememberName();
+    packing.unchanged.count(recorded);
     return 'present';
   }
   if (found.type !== 'file') {

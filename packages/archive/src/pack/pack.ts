@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { noAttributes } from '../files/metadata';
 import { refuse } from '../format/archive-error';
 import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, saltBytes, saltOf } from '../format/archive-keys';
-import { completeLimits, defaultLimits, formatBounds } from '../format/archive-limits';
+import { type ArchiveLimits, completeLimits, defaultLimits, formatBounds } from '../format/archive-limits';
 import { type ArchiveSink, manifestName } from '../format/archive-objects';
 import { type Entry, pathProblem } from '../format/entry';
 import { type Manifest, type ManifestRoot, manifestSchema, RootTally, sealManifest } from '../format/manifest';
@@ -88,6 +88,7 @@ interface PackOptions {
    * a stream root is complete. Without a parent, the archive is a full archive.
    */
   parent?: readonly ArchiveLink[];
+  limits?: Partial<ArchiveLimits>;
   signal?: AbortSignal;
   onProgress?: (progress: PackProgress) => void;
   /** Called for each path that the archive lacks or holds incompletely, or that will not work after a restore. */
@@ -109,9 +110,15 @@ interface PackResult {
 
 interface Packing {
   options: PackOptions;
+  limits: ArchiveLimits;
   parents: readonly OpenArchive[];
   writer: BlockWriter;
   totals: { entries: number; rawBytes: number; skipped: number };
+  /**
+   * The counts that readers add to `totals`: the unchanged paths, which only the parents hold, and the tombstones of
+   * the finished roots.
+   */
+  besides: RootTally;
 }
 
 /**
@@ -121,7 +128,7 @@ interface Packing {
  * or a stream, or the signal's reason
  */
 export async function pack(options: PackOptions): Promise<PackResult> {
-  const limits = completeLimits();
+  const limits = completeLimits(options.limits);
   const parents = options.parent === undefined ? [] : await openChain(options.parent, options.key, limits);
   checkIdentity(options.identity, parents.at(-1));
   const { archiveId } = options.identity;
@@ -131,7 +138,8 @@ export async function pack(options: PackOptions): Promise<PackResult> {
     archiveId,
   );
   const writer = new BlockWriter(options.sink, keys);
-  const packing: Packing = { options, parents, writer, totals: { entries: 0, rawBytes: 0, skipped: 0 } };
+  const totals = { entries: 0, rawBytes: 0, skipped: 0 };
+  const packing: Packing = { options, limits, parents, writer, totals, besides: new RootTally() };
   try {
     const roots: ManifestRoot[] = [];
     for (const root of options.roots) roots.push(await packRoot(packing, root));
@@ -153,12 +161,12 @@ function checkIdentity(identity: ArchiveIdentity, parent: OpenArchive | undefine
 }
 
 async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot> {
-  const { options, writer, totals } = packing;
+  const { options, writer, totals, besides } = packing;
   const tally = new RootTally();
   const firstBlock = await writer.startRoot(root.name);
   const rest = createPace(options.signal);
   const pace = (): Promise<void> | undefined => {
-    assertAccepted(totals.entries + tally.entries, totals.rawBytes + tally.rawBytes);
+    assertAccepted(packing, tally);
     const turn = rest();
     if (turn !== undefined)
       options.onProgress?.({ entries: totals.entries + tally.entries, rawBytes: totals.rawBytes + tally.rawBytes });
@@ -175,19 +183,27 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
     const newest = packing.parents.at(-1)?.manifest.created_at;
     const parentCreatedAt = newest === undefined ? options.createdAt : new Date(newest);
     const { directory, releases } = root;
-    await packTree({ directory, releases, writer, tally, parent, parentCreatedAt, pace, onSkip });
+    await packTree({ directory, releases, writer, tally, unchanged: besides, parent, parentCreatedAt, pace, onSkip });
   }
   await writer.closeBlock();
+  assertAccepted(packing, tally);
   totals.entries += tally.entries;
   totals.rawBytes += tally.rawBytes;
-  assertAccepted(totals.entries, totals.rawBytes);
+  besides.tombstones += tally.tombstones;
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
 }
 
-/** Refuses an archive above the default limits, because a reader with these limits would not accept it. */
-function assertAccepted(entries: number, rawBytes: number): void {
-  if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
-  if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);
+/**
+ * Refuses an archive that a reader with these limits would not accept, alone or at the end of its chain. `tally` is the
+ * root at work.
+ */
+function assertAccepted({ limits, totals, besides }: Packing, tally: RootTally): void {
+  const packed = totals.entries + tally.entries;
+  if (packed + besides.entries > limits.entriesMax) refuse('limit_exceeded', `more than ${limits.entriesMax} paths`);
+  if (packed + besides.tombstones + tally.tombstones > limits.entriesMax)
+    refuse('limit_exceeded', `more than ${limits.entriesMax} changed and deleted paths in one increment`);
+  if (totals.rawBytes + tally.rawBytes + besides.rawBytes > limits.rawBytesMax)
+    refuse('limit_exceeded', `more than ${limits.rawBytesMax} bytes`);
 }
 
 async function writeManifest(packing: Packing, keys: ArchiveKeys, roots: ManifestRoot[]): Promise<PackResult> {

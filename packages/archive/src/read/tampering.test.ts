@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { type MemoryArchive, reasonOf } from '../../test/memory-archive';
 import { freshFolder, key, type PackedLink, packDirectory, removeFolders } from '../../test/trees';
 import { extract } from '../extract/extract';
 import { ArchiveError } from '../format/archive-error';
 import { completeLimits } from '../format/archive-limits';
 import { folderSource, type SealedPiece } from '../format/archive-objects';
+import { streamRoot } from '../pack/pack-roots';
 import { openChain } from './open-archive';
 import { piecesOf, verifyArchive, verifyChain } from './verify-archive';
 
@@ -214,5 +216,82 @@ describe('chains', () => {
       'tampered',
     );
     expect(existsSync(target)).toBe(false);
+  });
+});
+
+/** A root with one stream of this many bytes, as a dump of a database is. */
+const dumpOf = (bytes: number) => {
+  const entries = async function* () {
+    yield { path: 'dump', content: Readable.from([Buffer.alloc(bytes, 1)]) };
+  };
+  return streamRoot('rows', entries());
+};
+
+describe('a chain whose archives each hold a stream', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = freshFolder();
+    writeFileSync(join(folder, 'page'), '0123456789');
+  });
+
+  test('is packed on and verified within the limits, however much its superseded streams add up to', async () => {
+    const limits = { rawBytesMax: 100, entriesMax: 3 };
+    const chain: PackedLink[] = [];
+    for (let number = 0; number < 4; number += 1) chain.push(await packDirectory(folder, chain, [dumpOf(60)], { limits }));
+    expect(await verifyChain(chain, key, { limits })).toHaveLength(4);
+    const target = join(freshFolder(), 'target');
+    await extract({ chain, key, roots: { files: target }, limits });
+    expect(readdirSync(target)).toEqual(['page']);
+  });
+
+  test('is refused as an increment is packed, if its tree would then have more than the limits', async () => {
+    const limits = { rawBytesMax: 100, entriesMax: 3 };
+    const full = await packDirectory(folder, [], [dumpOf(60)], { limits });
+    writeFileSync(join(folder, 'more'), Buffer.alloc(35));
+    expect(await reasonOf(packDirectory(folder, [full], [dumpOf(60)], { limits }))).toBe('limit_exceeded');
+    rmSync(join(folder, 'more'));
+    for (const name of ['a', 'b']) writeFileSync(join(folder, name), '');
+    expect(await reasonOf(packDirectory(folder, [full], [dumpOf(60)], { limits }))).toBe('limit_exceeded');
+    rmSync(join(folder, 'b'));
+    const increment = await packDirectory(folder, [full], [dumpOf(60)], { limits });
+    expect(await verifyChain([full, increment], key, { limits })).toHaveLength(2);
+  });
+
+  test('is refused as an increment is packed, if what was changed and deleted is more than a reader takes', async () => {
+    const limits = { entriesMax: 3 };
+    writeFileSync(join(folder, 'other'), '');
+    const full = await packDirectory(folder, [], [dumpOf(60)], { limits });
+    for (const name of ['page', 'other']) rmSync(join(folder, name));
+    writeFileSync(join(folder, 'new'), '');
+    expect(await reasonOf(packDirectory(folder, [full], [dumpOf(60)], { limits }))).toBe('limit_exceeded');
+    const again = await packDirectory(folder, [], [dumpOf(60)], { limits });
+    expect(await verifyChain([again], key, { limits })).toHaveLength(1);
+  });
+
+  test('needs no segment of a superseded stream, but every other object', async () => {
+    const chain: PackedLink[] = [];
+    for (let number = 0; number < 3; number += 1) {
+      writeFileSync(join(folder, `page-${number}`), `${number}`);
+      chain.push(await packDirectory(folder, chain, [dumpOf(60)]));
+    }
+    const archives = await openChain(chain, key, completeLimits());
+    for (const [at, archive] of archives.entries()) {
+      const isSuperseded = at < archives.length - 1;
+      const needed = new Set(['manifest']);
+      for await (const { name } of piecesOf(archive, { isSuperseded })) needed.add(name);
+      const { objects } = chain[at]?.source ?? link.source;
+      const surplus = [...objects.keys()].filter((name) => !needed.has(name));
+      expect(surplus).toEqual(isSuperseded ? ['segment-00000001'] : []);
+      for (const name of surplus) objects.delete(name);
+    }
+    for (const contents of [false, true]) expect(await verifyChain(chain, key, { contents })).toHaveLength(3);
+    for (const [at, { source }] of chain.entries()) {
+      for (const name of source.objects.keys()) {
+        const altered = chain.map((each, other) =>
+          other === at ? { ...each, source: source.with(name, (bytes) => bytes.subarray(0, -1)) } : each,
+        );
+        expect(['tampered', 'truncated']).toContain(await reasonOf(verifyChain(altered, key)));
+      }
+    }
   });
 });

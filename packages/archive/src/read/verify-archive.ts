@@ -20,16 +20,33 @@ import {
 import { createPace, type Pace } from './pace';
 import { ContentReader } from './read-contents';
 
+interface PiecesOptions {
+  /**
+   * True for an archive of a chain that is not the newest. The segments of its streams are left out, because the newest
+   * archive holds every stream whole.
+   */
+  isSuperseded?: boolean;
+  signal?: AbortSignal;
+}
+
 /**
  * Yields every object of an archive except the manifest. The blocks come first, then the segments, because only a block
  * names its segments. @throws ArchiveError when a block differs from the manifest
  */
-export async function* piecesOf(archive: OpenArchive, signal?: AbortSignal): AsyncGenerator<SealedPiece> {
-  for (let number = 0; number < archive.manifest.blocks.length; number += 1) yield blockPiece(archive, number);
-  for (const { name } of archive.manifest.roots) {
+export async function* piecesOf(
+  archive: OpenArchive,
+  { isSuperseded = false, signal }: PiecesOptions = {},
+): AsyncGenerator<SealedPiece> {
+  yield* blockPiecesOf(archive);
+  for (const { name, kind } of archive.manifest.roots) {
+    if (isSuperseded && kind === 'stream') continue;
     for await (const { block } of readBlocks(archive, name, signal)) yield* segmentPieces(archive, block);
   }
 }
+
+/** The index blocks of an archive, as its manifest lists them. Nothing is read. */
+export const blockPiecesOf = (archive: OpenArchive): SealedPiece[] =>
+  archive.manifest.blocks.map((_, number) => blockPiece(archive, number));
 
 const segmentPieces = (archive: OpenArchive, block: IndexBlock): SealedPiece[] =>
   block.segments.map((seal, at) => {
@@ -85,7 +102,8 @@ export async function verifyArchive(
 
 /**
  * Verifies a chain of archives, the full archive first: every archive, the links between the archives, and the trees
- * that they describe together. Resolves with the manifests. @throws ArchiveError
+ * that they describe together. No segment of a superseded stream is read, because no reader of the chain uses it.
+ * Resolves with the manifests. @throws ArchiveError
  */
 export async function verifyChain(
   links: readonly ArchiveLink[],
@@ -93,13 +111,16 @@ export async function verifyChain(
   options: VerifyOptions = {},
 ): Promise<Manifest[]> {
   const archives = await openChain(links, key, completeLimits(options.limits));
-  for (const archive of archives) await verifyObjects(archive, options);
+  for (const archive of archives) await verifyObjects(archive, options, archive !== archives.at(-1));
   await verifyTrees(archives, options);
   return archives.map(({ manifest }) => manifest);
 }
 
-/** Verifies the blocks and segments of one archive, without the other archives of its chain. */
-async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Promise<void> {
+/**
+ * Verifies the blocks and segments of one archive, without the other archives of its chain. With `isSuperseded` the
+ * segments of streams are not read. The blocks still account for them.
+ */
+async function verifyObjects(archive: OpenArchive, options: VerifyOptions, isSuperseded = false): Promise<void> {
   const pace = createPace(options.signal);
   const limits = completeLimits(options.limits);
   const contents = new ContentReader(archive);
@@ -113,6 +134,7 @@ async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Prom
       if (seen !== null) checkStreams(seen, numbered);
       total.segments += block.segments.length;
       total.sizeBytes += block.segments.reduce((sum, segment) => sum + segment.size, 0);
+      if (isSuperseded && seen !== null) continue;
       if (options.contents === true) await readContents(contents, numbered, pace);
       else await verifySegments(archive, numbered, pace);
     }

@@ -9,6 +9,9 @@ import { siteId } from './sites';
 export const offsiteCopyKindSchema = z.enum(['full', 'incremental']);
 export type OffsiteCopyKind = z.infer<typeof offsiteCopyKindSchema>;
 
+/** The most copies of a chain, its full copy included. An incremental copy beyond it is taken as a full one. */
+export const offsiteChainMax = 100;
+
 export const offsiteCopySchema = z
   .strictObject({
     id: z.string().describe('The copy.'),
@@ -246,7 +249,9 @@ export const takeSiteOffsiteCopy = endpoint({
   summary: "Copy the site into the customer's own storage: all of it, or what changed since the last copy",
   about:
     'The site goes on serving, and its database takes writes. ' +
-    'An incremental copy needs every copy before it, down to the last full one.',
+    'An incremental copy needs every copy before it, down to the last full one. ' +
+    `A chain ends at ${offsiteChainMax} copies: the next incremental copy is taken as a full one, ` +
+    'which begins a new chain; the list shows its kind.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({ kind: offsiteCopyKindSchema.describe('incremental needs a full copy before it.') }),

@@ -89,7 +89,7 @@ export const siteProblems = {
     title: 'The copy holds more than can be restored',
     advice:
       'Nothing was changed, and the copy is what was written. detail names the limit. ' +
-      'Name another copy, or ask support.',
+      'Name another copy or take a full one, or ask support.',
   },
   copy_format_newer: {
     status: 422,

@@ -7,19 +7,20 @@ import type { Tx } from '../context/database.store';
 import { onSite, sitePath } from '../sites/site.types';
 import { holdSite, readListPage } from '../sites/site-record';
 import { copyOffsiteWorkflow } from './copy-offsite.workflow';
-import { chainToContinue, refuseCopy } from './offsite.rules';
+import { copyToTake, refuseCopy } from './offsite.rules';
 import { insertCopy } from './offsite.store';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 
 export const copyOffsite = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const { kind } = request.body;
+      const asked = request.body.kind;
       const site = await holdSite(tx, request);
       const world = await readOffsiteWorld(context, tx, site);
-      assertAllowed(refuseCopy(world, kind));
+      assertAllowed(refuseCopy(world, asked));
       const { destination } = world;
       if (destination === null) throw new Error('a copy was allowed without a destination');
+      const { kind, parentId } = copyToTake(world.copies, asked);
       const copyId = uuidv7();
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onSite(site.id),
@@ -27,7 +28,6 @@ export const copyOffsite = (context: HandlerContext) =>
         input: { copyId, destinationId: destination.id, kind, platform: site.platform },
         action: 'offsite.copy',
       });
-      const parentId = kind === 'full' ? null : (chainToContinue(world.copies)?.at(-1)?.id ?? null);
       await insertCopy(tx, destination, { id: copyId, kind, parentId, workflowId, createdAt: request.now });
       const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, request));
       return {

@@ -2,7 +2,7 @@ import { type ArchiveSource, verifyArchive } from '@drydock/archive';
 import { offsiteCopyKindSchema } from '@drydock/contracts/hosting/offsite';
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
+import { archiveErrorIn, fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { findingsOfSkipped, type SkippedSummary, summarise } from '../backups/skipped.view';
 import { defineWorkflow, refOf, type WorkContext } from '../context/context';
@@ -139,15 +139,28 @@ function packCopy(
       expectedRawBytes: parents[0]?.archive.rawBytes ?? null,
       ...(chain.length === 0 ? {} : { parents: chain }),
     };
-    const packed = await hostOf(context.siteHosts, platform).pack(site, releaseId, archive, {
-      ...fencedCall(step),
-      progress: step.progress,
-    });
+    const call = { ...fencedCall(step), progress: step.progress };
+    const packing = hostOf(context.siteHosts, platform).pack(site, releaseId, archive, call);
+    const packed = await (chain.length === 0 ? packing : asIncrement(packing));
     const { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes } = packed;
     const skipped = summarise(packed.skipped);
     if (skipped.count > 0) step.log.warn({ skipped: skipped.count }, 'some paths cannot be in a copy');
     const stored = { objectKey, manifestMac, manifestSha256, sizeBytes, rawBytes };
     return { archive: stored, skipped, findings: findingsOfSkipped(skipped) };
+  });
+}
+
+/**
+ * Rejects with `copy_too_large` if the packing ends at a limit of archives. An increment counts deleted paths too, and
+ * an agent of the previous release also counts what its chain adds up to, so that a full copy may be within the limit.
+ */
+export function asIncrement<T>(packing: Promise<T>): Promise<T> {
+  return packing.catch((error: unknown) => {
+    const refused = archiveErrorIn(error);
+    if (refused?.reason !== 'limit_exceeded') throw error;
+    const limit = refused.message.replace('limit_exceeded: ', '');
+    const detail = `${limit}: take a full copy, which begins a new chain`;
+    throw fail('copy_too_large', { detail, internal: String(error), cause: error });
   });
 }
 

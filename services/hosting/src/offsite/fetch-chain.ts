@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { access, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { isDiskFull } from '@drydock/agent/jobs';
 import {
   ArchiveError,
   type ArchiveSource,
+  blockPiecesOf,
   completeLimits,
   folderSource,
   manifestName,
@@ -14,14 +16,19 @@ import {
   type SealedPiece,
   verifyPiece,
 } from '@drydock/archive';
-import { fail, type StepContext } from '@drydock/workflow/definition';
+import { fail, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/context';
 import { withSpan } from '../providers/driver-span';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { isArchiveMissing } from '../providers/offsite-errors';
-import type { OffsiteReader, OffsiteStorage } from '../providers/offsite-storage';
+import {
+  type OffsiteDrivers,
+  OffsiteError,
+  type OffsiteReader,
+  type OffsiteStorage,
+} from '../providers/offsite-storage';
 import { type ArchiveAtHand, linksOf } from '../providers/site-host';
-import { type StoredCopy, writtenBytesOf } from './offsite.rules';
+import { roomInSpool, type StoredCopy, writtenBytesOf } from './offsite.rules';
 import { recordPresence } from './offsite.store';
 import { readsAtOnce } from './open-destination';
 
@@ -37,11 +44,12 @@ interface ChainSeen {
 
 /**
  * Compares the manifests of a chain with their recorded checksums. This needs no archive key. Rejects if the storage
- * refuses or does not answer.
+ * refuses or does not answer. `limit` is the signal that ends the reader's calls. If it ends them after the first round
+ * of manifests has arrived, the storage works and only the chain is long. Then resolves with what was seen so far.
  */
-export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
+export async function lookAtChain(reader: OffsiteReader, chain: StoredChain, limit?: AbortSignal): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
-  await forEachAtOnce(readsAtOnce, chain, async ({ id, archive }) => {
+  const look = async ({ id, archive }: StoredChain[number]): Promise<void> => {
     const found = await reader.manifestSha256(archive.objectKey).catch((error: unknown) => {
       if (isArchiveMissing(error)) return null;
       throw error;
@@ -52,14 +60,22 @@ export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Pr
     }
     seen.present.push(id);
     if (found !== archive.manifestSha256) seen.altered.push(id);
-  });
+  };
+  try {
+    await forEachAtOnce(readsAtOnce, chain, look);
+  } catch (error) {
+    const isLong = limit?.aborted === true && seen.present.length >= readsAtOnce;
+    if (!isLong || error instanceof OffsiteError) throw error;
+  }
   return seen;
 }
 
 type Step = StepContext<unknown, unknown>;
 
-const folderOf = (context: WorkContext, { workflowId }: Step): string =>
-  path.join(context.offsite.spoolDir, workflowId);
+type Spool = { offsite: Pick<OffsiteDrivers, 'spoolDir'> };
+
+const folderOf = ({ offsite }: Spool, { workflowId }: Pick<Step, 'workflowId'>): string =>
+  path.join(offsite.spoolDir, workflowId);
 
 /**
  * The archives of the chain, read through the cache on the worker's disk. With `isLastUse` a segment leaves the cache
@@ -83,10 +99,10 @@ export const streamBytesOf = ({ roots }: Pick<OpenArchive['manifest'], 'roots'>)
   roots.reduce((sum, { kind, raw_bytes: bytes }) => sum + (kind === 'stream' ? bytes : 0), 0);
 
 /**
- * Copies every object of a chain to the worker's disk. The manifests come first. They must match the recorded checksums
- * and form a chain. `assertRoomFor` then gets the most bytes that a restore of the chain can write. Every
- * other object is verified as it arrives, so that an altered object ends the work at once. Permanent failures
- * `copy_chain_incomplete`, `copy_tampered`.
+ * Copies every object of a chain that a restore reads to the worker's disk. The manifests come first. They must match
+ * the recorded checksums and form a chain. `assertRoomFor` then gets the most bytes that a restore of the chain can
+ * write. Every other object is verified as it arrives, so that an altered object ends the work at once. Permanent
+ * failures `copy_chain_incomplete`, `copy_tampered`, and `storage_full` if the spool is too small for the chain.
  * @throws ArchiveError
  */
 export async function fetchChain(
@@ -112,23 +128,105 @@ export async function fetchChain(
   }));
   await assertRoomFor(writtenBytesOf(sizes));
   const bytesTotal = chain.reduce((sum, { archive }) => sum + archive.sizeBytes, 0);
-  let bytes = 0;
   await withSpan('offsite.fetch', { 'chain.archives': chain.length, 'chain.size_bytes': bytesTotal }, () =>
-    forEachAtOnce(readsAtOnce, piecesOfChain(archives, step.signal), async ({ source, piece }) => {
-      step.signal.throwIfAborted();
-      await verifyPiece(source, piece);
-      bytes += piece.size;
-      step.progress(Math.min(1, bytes / bytesTotal));
+    fetchPieces(archives, folderOf(context, step), {
+      signal: step.signal,
+      progress: step.progress,
+      spoolSpace: context.offsite.spoolSpace,
     }),
   );
 }
 
-async function* piecesOfChain(archives: readonly OpenArchive[], signal: AbortSignal) {
-  for (const archive of archives)
-    for await (const piece of piecesOf(archive, signal)) yield { source: archive.source, piece };
+type Fetching = Pick<Step, 'signal' | 'progress'> & Pick<OffsiteDrivers, 'spoolSpace'>;
+
+interface PieceAtHand {
+  archive: OpenArchive;
+  piece: SealedPiece;
 }
 
-export const clearFetched = (context: WorkContext, step: Step): Promise<void> =>
+/** The bytes that each running fetch of this process has yet to write, by the folder of its workflow. */
+const promised = new Map<string, number>();
+
+/**
+ * Copies the objects of archives whose sources are spooled below `folder`. The segments of superseded streams stay in
+ * the storage. The index blocks come first, because they alone tell the sizes of the segments.
+ * @throws SpoolFull, ArchiveError, and the permanent failure `storage_full`
+ */
+export async function fetchPieces(
+  archives: readonly OpenArchive[],
+  folder: string,
+  { signal, progress, spoolSpace }: Fetching,
+): Promise<void> {
+  /** Finds room for the pieces, and promises it to this fetch. */
+  const claimRoom = async (pieces: Iterable<PieceAtHand> | AsyncIterable<PieceAtHand>) => {
+    const bytes = { wholeBytes: 0, missingBytes: 0 };
+    for await (const { archive, piece } of pieces) {
+      bytes.wholeBytes += piece.size;
+      const file = path.join(spoolFolder(folder, archive.manifest.archive_id), piece.name);
+      if (!(await isThere(file))) bytes.missingBytes += piece.size;
+    }
+    const space = await spoolSpace();
+    const promisedBytes = [...promised].reduce((sum, [other, left]) => sum + (other === folder ? 0 : left), 0);
+    const room = roomInSpool({ ...bytes, promisedBytes }, space);
+    const told = JSON.stringify({ ...bytes, promisedBytes, ...space });
+    if (room === 'later') throw new SpoolFull(told);
+    if (room === 'never') throw fail('storage_full', { internal: `the spool: ${told}`, alarm: 'archive_refused' });
+    promised.set(folder, bytes.missingBytes);
+    return bytes;
+  };
+  try {
+    const blocks = archives.flatMap((archive) => blockPiecesOf(archive).map((piece) => ({ archive, piece })));
+    await claimRoom(blocks);
+    await forEachAtOnce(readsAtOnce, blocks, ({ archive, piece }) => verifyPiece(archive.source, piece));
+    const { wholeBytes, missingBytes } = await claimRoom(piecesOfChain(archives, signal));
+    let fetchedBytes = 0;
+    await forEachAtOnce(readsAtOnce, piecesOfChain(archives, signal), async ({ archive, piece }) => {
+      signal.throwIfAborted();
+      await verifyPiece(archive.source, piece);
+      fetchedBytes += piece.size;
+      promised.set(folder, Math.min(missingBytes, wholeBytes - fetchedBytes));
+      progress(fetchedBytes / wholeBytes);
+    });
+  } finally {
+    promised.delete(folder);
+  }
+}
+
+async function* piecesOfChain(archives: readonly OpenArchive[], signal: AbortSignal): AsyncGenerator<PieceAtHand> {
+  for (const archive of archives) {
+    const isSuperseded = archive !== archives.at(-1);
+    for await (const piece of piecesOf(archive, { isSuperseded, signal })) yield { archive, piece };
+  }
+}
+
+/** The spool has no room now. {@link onSpool} handles it. */
+class SpoolFull extends Error {
+  override readonly name = 'SpoolFull';
+}
+
+/** The pause before a restore looks again whether other restores have left the spool. */
+const spoolPauseSeconds = 60;
+
+/**
+ * Runs work that writes to the spool. If the spool has no room now, the restore gives back what it holds there and is
+ * postponed. Two restores that each hold a half would otherwise wait for each other.
+ */
+export async function onSpool<T>(
+  context: Spool,
+  step: Pick<Step, 'workflowId' | 'log'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof SpoolFull)) throw error;
+    await clearFetched(context, step);
+    step.log.warn({ err: error }, 'the spool has no room for a copy now, so the restore waits');
+    throw retryLater({ seconds: spoolPauseSeconds });
+  }
+}
+
+export const clearFetched = (context: Spool, step: Pick<Step, 'workflowId'>): Promise<void> =>
   rm(folderOf(context, step), { recursive: true, force: true });
 
 let spooled = 0;
@@ -144,12 +242,17 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   const arriving = new Map<string, Promise<void>>();
 
   const store = async (name: string, bytes: Buffer): Promise<void> => {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
     spooled += 1;
     // Each writer has its own file name, because a worker that has lost its lease may still be writing.
     const partial = path.join(folder, `${name}.${process.pid}-${spooled}.partial`);
-    await writeFile(partial, bytes, { mode: 0o600 });
-    await rename(partial, path.join(folder, name));
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await writeFile(partial, bytes, { mode: 0o600 });
+      await rename(partial, path.join(folder, name));
+    } catch (error) {
+      await rm(partial, { force: true });
+      throw isDiskFull(error) ? new SpoolFull(String(error), { cause: error }) : error;
+    }
   };
   const bringIn = async (piece: SealedPiece): Promise<void> => {
     const bytes = await remote.read(piece.name);
@@ -166,7 +269,7 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
     const bytes = await remote.read(name);
     // Every step reads the manifest, and the manifest is small, so it is cached. The reader of the archive compares the
     // manifest's MAC with the recorded MAC.
-    if (name === manifestName && !isLastUse) await store(name, bytes);
+    if (name === manifestName && !isLastUse) await store(name, bytes).catch(ignoreFull);
     return bytes;
   };
   return {
@@ -180,13 +283,20 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
       return bytes;
     },
     hold: async (piece) => {
-      const isThere = await access(path.join(folder, piece.name)).then(
-        () => true,
-        () => false,
-      );
-      if (!isThere) await bringInOnce(piece);
+      if (!(await isThere(path.join(folder, piece.name)))) await bringInOnce(piece);
     },
   };
+}
+
+const isThere = (file: string): Promise<boolean> =>
+  access(file).then(
+    () => true,
+    () => false,
+  );
+
+/** A manifest that the cache has no room for is read from the storage again. */
+function ignoreFull(error: unknown): void {
+  if (!(error instanceof SpoolFull)) throw error;
 }
 
 const isSegment = (name: string): boolean => name.startsWith('segment-');

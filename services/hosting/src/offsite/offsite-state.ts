@@ -17,13 +17,18 @@ import type { Reader } from '../context/database.store';
 import type { Destination } from '../providers/offsite-storage';
 import { type Site, siteResourceKey } from '../sites/site.types';
 import { type ListPage, readListPage, readSite } from '../sites/site-record';
-import { ancestryOf, type Copy, findNamed, type OffsiteWorld, restorableChain } from './offsite.rules';
-import { findActive, findLastWorkflow, listCopies } from './offsite.store';
+import { ancestryOf, type Copy, type CopyIndex, indexCopies, type OffsiteWorld } from './offsite.rules';
+import { findActive, findCopy, findLastWorkflow, listCopies, listFinished } from './offsite.store';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /** The facts that the rules and the view need, read from the database. `copies` begins with the newest copy. */
 interface OffsiteFacts extends OffsiteWorld {
   destination: Destination | null;
+}
+
+/** The rows of a page: up to one more than its limit. */
+interface PageRows extends ListPage {
+  finished: readonly Copy[];
 }
 
 interface Restore {
@@ -34,12 +39,11 @@ interface Restore {
 function viewOffsite(
   { destination, copies, unfinished }: OffsiteFacts,
   restore: Restore | null,
-  { asked, pageOf }: ListPage,
+  { finished, pageOf }: PageRows,
 ): SiteOffsite {
-  const finished = copies.filter(({ status }) => status !== 'running');
-  const behind = finished.filter(({ id }) => asked.after === null || id < asked.after).slice(0, asked.limit + 1);
-  const shown = pageOf(behind, (copy) => viewCopy(copies, copy));
-  const last = finished.find(({ status }) => status === 'completed');
+  const index = indexCopies(copies);
+  const shown = pageOf(finished, (copy) => viewCopy(index, copy));
+  const last = copies.find(({ status }) => status === 'completed');
   return {
     configured: destination !== null,
     destination: destination === null ? null : viewPlace(destination),
@@ -64,10 +68,10 @@ const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({
   prefix,
 });
 
-/** `copies` must be all copies at the destination, so that the chain of `copy` is among them. */
-function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
-  const ancestors = ancestryOf(copies, copy).slice(0, -1);
-  const isWhole = copy.status === 'failed' || restorableChain(copies, copy) !== null;
+/** The index must be of all copies at the destination but the failed ones, so that the chain of `copy` is in it. */
+export function viewCopy(index: CopyIndex, copy: Copy): OffsiteCopyView {
+  const ancestors = ancestryOf(index, copy).slice(0, -1);
+  const isWhole = copy.status === 'failed' || index.whole.has(copy.id);
   return {
     id: copy.id,
     kind: copy.kind,
@@ -134,7 +138,10 @@ export async function readOffsiteState(
   page: ListPage,
 ): Promise<SiteOffsite> {
   const world = await readOffsiteWorld(context, tx, site);
-  return viewOffsite(world, await readLastRestore(context, tx, site), page);
+  const { after, limit } = page.asked;
+  const { destination } = world;
+  const finished = destination === null ? [] : await listFinished(tx, destination, { after, take: limit + 1 });
+  return viewOffsite(world, await readLastRestore(context, tx, site), { ...page, finished });
 }
 
 async function readLastRestore(
@@ -162,9 +169,10 @@ export const getOffsiteCopy = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const site = await readSite(context, request);
-      const { copies } = await readOffsiteWorld(context, context.database.pool, site);
-      const copy = findNamed(copies, request.params.copyId);
-      if (copy === null || copy.status === 'running') throw problem('site_offsite_copy_not_found');
-      return { status: 200, body: viewCopy(copies, copy) };
+      const { destination, copies } = await readOffsiteWorld(context, context.database.pool, site);
+      const copy = await findCopy(context.database.pool, site.id, request.params.copyId);
+      if (copy === null || copy.destinationId !== destination?.id || copy.status === 'running')
+        throw problem('site_offsite_copy_not_found');
+      return { status: 200, body: viewCopy(indexCopies(copies), copy) };
     },
   }) satisfies ReadHandlers<typeof getSiteOffsiteCopy>;

@@ -1,4 +1,15 @@
-import { ancestryOf, type Copy, chainToContinue, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
+import {
+  ancestryOf,
+  type Copy,
+  chainToContinue,
+  copyToTake,
+  indexCopies,
+  rawBytesOf,
+  refuseRestore,
+  restorableChain,
+  roomInSpool,
+} from './offsite.rules';
+import { viewCopy } from './offsite-state';
 
 const at = new Date('2026-03-01T00:00:00Z');
 const copyOf = (id: string, parentId: string | null, sequence: number, change: Partial<Copy> = {}): Copy => ({
@@ -37,7 +48,7 @@ describe('a chain', () => {
   ])('with %s is not restored', (_what, copies, copy) => {
     const named = copies.find(({ id }) => id === copy.id) ?? copy;
     expect(restorableChain(copies, named)).toBeNull();
-    expect(ancestryOf(copies, named).length).toBeLessThanOrEqual(copies.length);
+    expect(ancestryOf(indexCopies(copies), named).length).toBeLessThanOrEqual(copies.length);
   });
 
   it('is continued at the newest copy whose chain is whole', () => {
@@ -45,6 +56,64 @@ describe('a chain', () => {
     expect(ids(chainToContinue([a, b, copyOf('c', 'b', 3, { missingAt: at })]))).toEqual(['a', 'b']);
     expect(ids(chainToContinue([a, b, c, copyOf('d', null, 4)]))).toEqual(['d']);
     expect(chainToContinue([copyOf('a', null, 1, { status: 'running', archive: null })])).toBeNull();
+  });
+});
+
+/** A chain of this many copies, the full copy first. */
+const chainOf = (links: number): Copy[] =>
+  Array.from({ length: links }, (_, at) => copyOf(`c${at + 1}`, at === 0 ? null : `c${at}`, at + 1));
+
+describe('a long chain', () => {
+  it('of 3,000 copies is shown and continued with as many looks at copies as the answer names, and not their square', () => {
+    let looks = 0;
+    const counted = chainOf(3_000).map(({ id, ...copy }) => ({
+      ...copy,
+      get id() {
+        looks += 1;
+        return id;
+      },
+    }));
+    const page = counted.slice(-5);
+    const index = indexCopies(counted);
+    const shown = page.map((copy) => viewCopy(index, copy));
+    expect(shown.map(({ depends_on: needed, status }) => [needed.length, status])).toEqual(
+      page.map((_, at) => [2_995 + at, 'completed']),
+    );
+    expect(restorableChain(counted, page[4] ?? a)).toHaveLength(3_000);
+    expect(chainToContinue(counted)).toHaveLength(3_000);
+    expect(chainToContinue(counted.slice(1))).toBeNull();
+    expect(looks).toBeLessThan(20 * 3_000);
+  });
+
+  it('ends at 100 copies: the next incremental copy is a full one, and what is longer already is still restored', () => {
+    expect(copyToTake(chainOf(99), 'incremental')).toEqual({ kind: 'incremental', parentId: 'c99' });
+    for (const links of [100, 150]) {
+      expect(copyToTake(chainOf(links), 'incremental')).toEqual({ kind: 'full', parentId: null });
+      const copies = chainOf(links);
+      expect(restorableChain(copies, copies.at(-1) ?? a)).toHaveLength(links);
+      const begun = [...copies, copyOf('new', null, links + 1)];
+      expect(copyToTake(begun, 'incremental')).toEqual({ kind: 'incremental', parentId: 'new' });
+    }
+    expect(copyToTake(chainOf(3), 'full')).toEqual({ kind: 'full', parentId: null });
+  });
+});
+
+describe('the spool', () => {
+  const mb = 2 ** 20;
+  const of = (wholeMb: number, missingMb: number, promisedMb: number) => ({
+    wholeBytes: wholeMb * mb,
+    missingBytes: missingMb * mb,
+    promisedBytes: promisedMb * mb,
+  });
+
+  it.each([
+    ['now', 'what is missing fits', of(500, 400, 0), 464, 1_000],
+    ['later', 'what is missing does not fit', of(500, 401, 0), 464, 1_000],
+    ['later', 'another fetch has yet to write what it was promised', of(500, 400, 1), 464, 1_000],
+    ['now', 'the whole chain fits into the empty spool', of(936, 936, 0), 1_000, 1_000],
+    ['never', 'the whole chain would not fit into the empty spool', of(937, 10, 0), 1_000, 1_000],
+  ])('has room %s if %s', (room, _why, needed, freeMb, totalMb) => {
+    expect(roomInSpool(needed, { freeBytes: freeMb * mb, totalBytes: totalMb * mb })).toBe(room);
   });
 });
 

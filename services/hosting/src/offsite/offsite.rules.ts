@@ -1,5 +1,5 @@
 import type { SiteBackup } from '@drydock/contracts/hosting/backups';
-import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
+import { type OffsiteCopyKind, offsiteChainMax } from '@drydock/contracts/hosting/offsite';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
@@ -42,32 +42,52 @@ export interface OffsiteWorld {
   unfinished: UnfinishedWorkflow | null;
   /** Null if no destination is configured. */
   destination: { id: string } | null;
-  /** All copies at the destination. */
+  /** The copies at the destination, apart from the failed ones. */
   copies: readonly Copy[];
 }
 
 /** A copy whose archive is on record. */
 export type StoredCopy = Copy & { archive: CopyArchive };
 
-/** The copy and all copies that it depends on, the full copy first. Ends early at a missing parent or a cycle. */
-export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
-  const chain = [copy];
-  for (let at = copy; at.parentId !== null; ) {
-    const parent = copies.find(({ id }) => id === at.parentId);
-    if (parent === undefined || chain.includes(parent)) break;
-    chain.unshift(parent);
-    at = parent;
-  }
-  return chain;
-}
-
 const isStored = (copy: Copy): copy is StoredCopy =>
   copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
 
+/** Copies by their ids. An answer that shows many copies makes it once, so that its work grows with what it shows. */
+export interface CopyIndex {
+  byId: ReadonlyMap<string, Copy>;
+  /** The ids of the copies whose chains are stored as a whole. */
+  whole: ReadonlySet<string>;
+}
+
+export function indexCopies(copies: readonly Copy[]): CopyIndex {
+  const whole = new Set<string>();
+  // A copy has a higher sequence number than its parent, so the parent is decided first.
+  for (const copy of [...copies].sort((a, b) => a.sequence - b.sequence)) {
+    const isContinued = copy.parentId === null ? copy.kind === 'full' : whole.has(copy.parentId);
+    if (isContinued && isStored(copy)) whole.add(copy.id);
+  }
+  return { byId: new Map(copies.map((copy) => [copy.id, copy])), whole };
+}
+
+/** The copy and all copies that it depends on, the full copy first. Ends early at a missing parent or a cycle. */
+export function ancestryOf({ byId }: Pick<CopyIndex, 'byId'>, copy: Copy): Copy[] {
+  const newestFirst = new Set([copy]);
+  for (let at = copy; at.parentId !== null; ) {
+    const parent = byId.get(at.parentId);
+    if (parent === undefined || newestFirst.has(parent)) break;
+    newestFirst.add(parent);
+    at = parent;
+  }
+  return [...newestFirst].reverse();
+}
+
 /** The chain that a restore of `copy` reads, the full copy first. Null unless every copy of the chain is stored. */
-export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy[] | null {
-  const chain = ancestryOf(copies, copy);
-  return chain[0]?.kind === 'full' && chain.every(isStored) ? chain : null;
+export function restorableChain(
+  copies: readonly Copy[],
+  copy: Copy,
+  index: CopyIndex = indexCopies(copies),
+): StoredCopy[] | null {
+  return index.whole.has(copy.id) ? ancestryOf(index, copy).filter(isStored) : null;
 }
 
 /** The copies as if none were missing, for a caller that then asks the storage which of them exist. */
@@ -75,12 +95,23 @@ export const assumePresent = (copies: readonly Copy[]): Copy[] => copies.map((co
 
 /** The chain that the next incremental copy continues: the newest complete one. Null if there is none. */
 export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
-  const newestFirst = [...copies].sort((a, b) => b.sequence - a.sequence);
-  for (const copy of newestFirst) {
-    const chain = isStored(copy) ? restorableChain(copies, copy) : null;
-    if (chain !== null) return chain;
-  }
-  return null;
+  const index = indexCopies(copies);
+  // `whole` is in the order of the sequence numbers.
+  const newest = index.byId.get([...index.whole].at(-1) ?? '');
+  return newest === undefined ? null : restorableChain(copies, newest, index);
+}
+
+/**
+ * The copy that a request takes. A chain ends at `offsiteChainMax` copies: a restore reads every copy of its chain, so
+ * each more makes all later restores slower and likelier to fail. An incremental copy beyond that becomes a full one.
+ */
+export function copyToTake(
+  copies: readonly Copy[],
+  asked: OffsiteCopyKind,
+): { kind: OffsiteCopyKind; parentId: string | null } {
+  const chain = asked === 'full' ? null : chainToContinue(copies);
+  const parent = chain !== null && chain.length < offsiteChainMax ? chain.at(-1) : undefined;
+  return parent === undefined ? { kind: 'full', parentId: null } : { kind: 'incremental', parentId: parent.id };
 }
 
 export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | null {
@@ -132,6 +163,22 @@ export const rawBytesOf = (chain: readonly StoredCopy[], platform: Site['platfor
       streamBytes: streamBytes ?? (platform === 'ssh' ? rawBytes : 0),
     })),
   );
+
+/** The bytes of the spool that a fetch leaves free, for what the file system needs besides the objects. */
+const spoolReserveBytes = 64 * 2 ** 20;
+
+/**
+ * Whether the spool has room for the objects of a chain. `later`: what others hold now is in the way. `never`: the
+ * spool is too small. `missingBytes` are those of `wholeBytes` that are not in the spool yet, and `promisedBytes` those
+ * that other fetches have yet to write.
+ */
+export function roomInSpool(
+  { wholeBytes, missingBytes, promisedBytes }: Record<'wholeBytes' | 'missingBytes' | 'promisedBytes', number>,
+  { freeBytes, totalBytes }: Record<'freeBytes' | 'totalBytes', number>,
+): 'now' | 'later' | 'never' {
+  if (wholeBytes > totalBytes - spoolReserveBytes) return 'never';
+  return missingBytes + promisedBytes <= freeBytes - spoolReserveBytes ? 'now' : 'later';
+}
 
 /** The copy with this id, in upper or lower case. Null if there is none. */
 export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>

@@ -161,11 +161,35 @@ function toArchive({ objectKey, sizeBytes, rawBytes, manifestSha256, manifestMac
   return { objectKey, sizeBytes: Number(sizeBytes), rawBytes: Number(rawBytes), manifestSha256, manifestMac };
 }
 
-/** All copies at a destination, newest first. */
+/**
+ * The copies at a destination, newest first, apart from the failed ones. No copy depends on a failed one, and their
+ * rows stay for ever, so that a request must not load them all.
+ */
 export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destination): Promise<Copy[]> {
   const rows = await tx.offsiteCopy.findMany({
-    where: { destinationId: id, siteId, orgId, mode },
+    where: { destinationId: id, siteId, orgId, mode, status: { not: 'failed' } },
     orderBy: { id: 'desc' },
+  });
+  return rows.map(toCopy);
+}
+
+/** Up to `take` completed and failed copies at a destination, newest first: those that come after the id `after`. */
+export async function listFinished(
+  tx: Reader,
+  { id, siteId, orgId, mode }: Destination,
+  { after, take }: { after: string | null; take: number },
+): Promise<Copy[]> {
+  const rows = await tx.offsiteCopy.findMany({
+    where: {
+      destinationId: id,
+      siteId,
+      orgId,
+      mode,
+      status: { not: 'running' },
+      ...(after === null ? {} : { id: { lt: after } }),
+    },
+    orderBy: { id: 'desc' },
+    take,
   });
   return rows.map(toCopy);
 }

@@ -1,6 +1,10 @@
+import type { SiteOffsite } from '@drydock/contracts/hosting/offsite';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
+import { uuidv7 } from 'uuidv7';
 import { giveNoTimeToStart, givenSite, startApi } from '../../test/hosting-api';
+import { openDatabase } from '../context/database.store';
+import { findActive, listCopies } from './offsite.store';
 
 const owner = callerOf();
 let api: ServiceApi;
@@ -148,17 +152,48 @@ describe('whose it is', () => {
   });
 });
 
-describe('a copy that is named', () => {
-  const given = async (): Promise<string> => {
-    const siteId = await givenSite(api, owner);
-    await api.rows(
-      `INSERT INTO offsite_destinations (id, site_id, org_id, mode, state, endpoint, region, bucket, prefix, credentials, encryption_key_id)
-       VALUES (gen_random_uuid(), $1, $2, 'live', 'active', 'https://storage.example.com', 'x', 'bucket', '', 'x', 'k')`,
-      [siteId, owner.orgId],
-    );
-    return siteId;
-  };
+/** A site with a destination. Resolves with its id. */
+const given = async (): Promise<string> => {
+  const siteId = await givenSite(api, owner);
+  await api.rows(
+    `INSERT INTO offsite_destinations (id, site_id, org_id, mode, state, endpoint, region, bucket, prefix, credentials, encryption_key_id)
+     VALUES (gen_random_uuid(), $1, $2, 'live', 'active', 'https://storage.example.com', 'x', 'bucket', '', 'x', 'k')`,
+    [siteId, owner.orgId],
+  );
+  return siteId;
+};
 
+/** Puts a chain of completed copies on record, the full copy first. Resolves with their ids. */
+async function giveChain(siteId: string, links: number): Promise<string[]> {
+  const ids = Array.from({ length: links }, () => uuidv7());
+  await api.rows(
+    `INSERT INTO offsite_copies (id, destination_id, site_id, org_id, mode, kind, status, parent_id, sequence, workflow_id,
+       object_key, size_bytes, raw_bytes, manifest_sha256, manifest_mac, completed_at, verified_at)
+     SELECT t.id, d.id, d.site_id, d.org_id, d.mode,
+       (CASE WHEN t.parent_id IS NULL THEN 'full' ELSE 'incremental' END)::offsite_copy_kind, 'completed', t.parent_id, t.n,
+       t.id, d.site_id || '/' || t.id, 1, 1, repeat('a', 64), repeat('a', 64), now(), now()
+     FROM offsite_destinations d, unnest($2::uuid[], $3::uuid[]) WITH ORDINALITY AS t(id, parent_id, n) WHERE d.site_id = $1`,
+    [siteId, ids, [null, ...ids.slice(0, -1)]],
+  );
+  await api.rows('UPDATE sites SET backup_sequence = $2 WHERE id = $1', [siteId, links]);
+  return ids;
+}
+
+/** Puts failed full copies on record, newer than all others. Resolves with their ids, the newest first. */
+async function giveFailed(siteId: string, copies: number): Promise<string[]> {
+  const ids = Array.from({ length: copies }, () => uuidv7());
+  await api.rows(
+    `INSERT INTO offsite_copies (id, destination_id, site_id, org_id, mode, kind, status, sequence, workflow_id, error_code)
+     SELECT t.id, d.id, d.site_id, d.org_id, d.mode, 'full', 'failed', s.backup_sequence + t.n, t.id, 'step_failed'
+     FROM offsite_destinations d JOIN sites s ON s.id = d.site_id, unnest($2::uuid[]) WITH ORDINALITY AS t(id, n)
+     WHERE d.site_id = $1`,
+    [siteId, ids],
+  );
+  await api.rows('UPDATE sites SET backup_sequence = backup_sequence + $2 WHERE id = $1', [siteId, copies]);
+  return ids.reverse();
+}
+
+describe('a copy that is named', () => {
   it.each([
     '019a0000-0000-7000-8000-000000000000',
     '../../etc/passwd',
@@ -187,5 +222,48 @@ describe('a copy that is named', () => {
   it('by an incremental copy needs a whole chain to continue', async () => {
     const answer = await api.call('POST', `${pathOf(await given())}/copies`, { body: { kind: 'incremental' } });
     expect([answer.status, answer.json]).toMatchObject([422, { code: 'copy_chain_incomplete' }]);
+  });
+});
+
+describe('the copies on record', () => {
+  it.each([
+    [99, 'incremental', 'a chain of 99 copies is continued'],
+    [100, 'full', 'a chain of 100 copies is not continued: an incremental copy is taken as a full one'],
+  ])('%d: %s; %s', async (links, kind) => {
+    const siteId = await given();
+    const chain = await giveChain(siteId, links);
+    const answer = await api.call('POST', `${pathOf(siteId)}/copies`, { body: { kind: 'incremental' } });
+    expect(answer.status).toBe(202);
+    const taken = await api.rows(
+      "SELECT kind, parent_id FROM offsite_copies WHERE site_id = $1 AND status = 'running'",
+      [siteId],
+    );
+    expect(taken).toEqual([{ kind, parent_id: kind === 'full' ? null : chain.at(-1) }]);
+    const [input] = await api.rows<{ input: object }>('SELECT input FROM workflow WHERE subject_id = $1', [siteId]);
+    expect(input).toMatchObject({ input: { kind } });
+  });
+
+  it('are listed and named with the failed ones, which the rules of a request do not load', async () => {
+    const siteId = await given();
+    const chain = await giveChain(siteId, 2);
+    const failed = await giveFailed(siteId, 3);
+    const read = async (search: string) => (await api.call('GET', pathOf(siteId) + search)).json as SiteOffsite;
+    const first = await read('?limit=4');
+    const second = await read(`?limit=4&cursor=${first.page.next_cursor}`);
+    const shown = [...first.copies, ...second.copies];
+    expect(shown.map(({ id, status }) => `${id} ${status}`)).toEqual([
+      ...failed.map((id) => `${id} failed`),
+      ...[...chain].reverse().map((id) => `${id} completed`),
+    ]);
+    expect(shown[3]).toMatchObject({ base_id: chain[0], depends_on: [chain[0]] });
+    expect(first.last_copy_at).toEqual(second.last_copy_at);
+    for (const id of [...failed, ...chain])
+      expect((await api.call('GET', `${pathOf(siteId)}/copies/${id}`)).json).toMatchObject({ id });
+    const database = openDatabase(api.postgres.url, { max: 1 });
+    const destination = await findActive(database.pool, { ...owner, id: siteId });
+    if (destination === null) throw new Error('no destination');
+    const loaded = await listCopies(database.pool, destination);
+    await database.close();
+    expect(loaded.map(({ id }) => id)).toEqual([...chain].reverse());
   });
 });

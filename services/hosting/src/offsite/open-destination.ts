@@ -1,4 +1,4 @@
-import { fail, type StepContext, StepFailure } from '@drydock/workflow/definition';
+import { fail, type StepContext, StepFailure, StepWait } from '@drydock/workflow/definition';
 import type { WorkContext } from '../context/context';
 import type { Destination, OffsiteDeadlines, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
 import { definiteFailure } from '../sites/definite-failure';
@@ -40,7 +40,7 @@ export async function onStorage<T>(
   try {
     return await work();
   } catch (error) {
-    if (error instanceof StepFailure) throw error;
+    if (error instanceof StepFailure || error instanceof StepWait) throw error;
     const failure = definiteFailure(error, 'site_copy');
     if (failure !== undefined) throw failure;
     if (step.signal.aborted || step.attempt < attemptsMax) throw error;

@@ -21,8 +21,8 @@ import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
  * Looks for the chain of the named copy in the customer's storage, and records which copies are missing. Resolves with
- * null if no manifest is missing or altered. If `refuseRestore` refuses the request already, resolves with null without
- * asking the storage.
+ * null if no manifest that was read in time is missing or altered; the workflow reads them all. If `refuseRestore`
+ * refuses the request already, resolves with null without asking the storage.
  */
 async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
   const { database } = context;
@@ -31,9 +31,10 @@ async function lookAtStorage(context: HandlerContext, site: Site, copyId: string
   const copy = findNamed(world.copies, copyId);
   const chain = copy === null ? null : restorableChain(world.copies, copy);
   if (world.destination === null || chain === null || refuseRestore(world, copy) !== null) return null;
-  const reader = context.offsite.open(world.destination, { signal: timeLimit(lookMs) });
+  const limit = timeLimit(lookMs);
+  const reader = context.offsite.open(world.destination, { signal: limit });
   try {
-    const seen = await lookAtChain(reader, chain);
+    const seen = await lookAtChain(reader, chain, limit);
     await database.transaction((tx) => recordPresence(tx, seen, now));
     if (seen.missing.length > 0) return { code: 'copy_chain_incomplete' };
     return seen.altered.length > 0 ? { code: 'copy_tampered' } : null;

@@ -6,13 +6,14 @@
  */
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { completeLimits, openArchive, piecesOf } from '@drydock/archive';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { serviceBackends } from '@drydock/testing/scope';
 import { makeSite } from '../../test/hosting-world';
-import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
+import { bucket, type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, makeSocket, runSql, stateOf } from '../../test/site-state';
 
 describe.each(serviceBackends())('copies in the customer’s own storage, with the queue on %s', (backend) => {
@@ -121,6 +122,43 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
         findings: [...findings, { code: 'answer_on_record' }, { code: 'files_may_do' }],
       });
     }
+  });
+
+  /** Removes the segments of a copy's streams, such as its dump, from the bucket. Resolves with their number. */
+  const loseStreams = async (siteId: string, copyId: string): Promise<number> => {
+    const [row] = await world.api.rows<{ org_id: string; object_key: string; manifest_mac: string }>(
+      'SELECT org_id, object_key, manifest_mac FROM offsite_copies WHERE id = $1',
+      [copyId],
+    );
+    if (row === undefined) throw new Error('no such copy');
+    const folder = `drydock/${row.object_key}`;
+    const source = { read: async (name: string) => world.readObject(`${folder}/${name}`) };
+    const expected = { archiveId: copyId, siteId, orgId: row.org_id, manifestMac: row.manifest_mac };
+    const archive = await openArchive({ source, expected }, world.archiveKey, completeLimits());
+    const ofStreams = new Set<string>();
+    for await (const { name } of piecesOf(archive)) ofStreams.add(name);
+    for await (const { name } of piecesOf(archive, { isSuperseded: true })) ofStreams.delete(name);
+    const store = world.s3.world.buckets.get(bucket);
+    for (const name of ofStreams) for (const version of store.versionsOf(`${folder}/${name}`)) store.remove(version);
+    return ofStreams.size;
+  };
+
+  it('reads no dump of an older copy, and does not miss one', async () => {
+    const siteId = await makeSite(world);
+    await world.configure(siteId);
+    await fillSite(world, siteId, 1);
+    const full = await world.copy(siteId, 'full');
+    await touch(siteId, 2);
+    const newest = await world.copy(siteId, 'incremental');
+    const wanted = await stateOf(world, siteId);
+    const verifiedBefore = (await world.stateOf(siteId)).copies.find(({ id }) => id === full)?.verified_at;
+    expect(await loseStreams(siteId, full)).toBeGreaterThan(0);
+    await fillSite(world, siteId, 9);
+    expect(await restoreCopy(world, siteId, newest)).toMatchObject({ status: 'succeeded' });
+    expect(await stateOf(world, siteId)).toEqual(wanted);
+    // The full copy was not read as a whole, so it does not count as verified again. It cannot be restored itself.
+    expect((await world.stateOf(siteId)).copies.find(({ id }) => id === full)?.verified_at).toBe(verifiedBefore);
+    expect(await restoreCopy(world, siteId, full)).toMatchObject({ status: 'failed', error: { code: 'copy_missing' } });
   });
 
   it('a chain needs room for the database once, however many copies hold it, and not for what old records add up to', async () => {

@@ -10,7 +10,7 @@ import { assertStillAllowed } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { retentionDaysOf, sandboxBehaviour } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
-import { clearFetched, fetchChain, type StoredChain, spooledChain } from './fetch-chain';
+import { clearFetched, fetchChain, onSpool, type StoredChain, spooledChain } from './fetch-chain';
 import { assumePresent, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 import { listCopies, markVerified, recordOutcome } from './offsite.store';
 import { offsiteLimits, onStorage, requireDestination, withStorage } from './open-destination';
@@ -46,7 +46,9 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
       if (await isRestored(context, step, platform, oldRelease)) return;
       const assertRoomFor = (rawBytes: number) => assertRoom(context, step, platform, rawBytes);
       await onStorage(step, attemptsMax, () =>
-        withStorage(context, step, (storage) => fetchChain(context, step, storage, chain, assertRoomFor)),
+        withStorage(context, step, (storage) =>
+          onSpool(context, step, () => fetchChain(context, step, storage, chain, assertRoomFor)),
+        ),
       );
     },
     undo: (step, context) => clearFetched(context, step),
@@ -61,14 +63,16 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
         withStorage(context, step, async (storage) => {
           const links = linksOf(refOf(step), spooledChain(context, step, storage, chain));
           const verified = () => verifyChain(links, context.archiveKey, { signal: step.signal });
-          await withSpan('offsite.verify', { 'chain.archives': chain.length }, verified);
+          // Another worker may have taken over. Its spool is empty, and is filled here.
+          await onSpool(context, step, () => withSpan('offsite.verify', { 'chain.archives': chain.length }, verified));
         }),
       );
       return { at: context.now().toISOString() };
     },
     commit: async (tx, step, { at }) => {
-      const ids = step.outputs.recheck.chain.map(({ id }) => id);
-      if (at !== null) await markVerified(tx, ids, new Date(at));
+      // The superseded streams of the older copies were not read.
+      const newest = step.outputs.recheck.chain.at(-1);
+      if (at !== null && newest !== undefined) await markVerified(tx, [newest.id], new Date(at));
     },
   })
   .step('stage', {
@@ -93,7 +97,7 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
   .step('clear', { weight: 0.1, run: (step, context) => clearFetched(context, step) });
 
 /**
- * Restores a site from a copy. Fetches every archive of the chain to the worker's disk, verifies the whole chain, and
+ * Restores a site from a copy. Fetches what is needed of the chain to the worker's disk, verifies the whole chain, and
  * unpacks it beside the live release. The steps of {@link switchOver} do the rest.
  */
 export const restoreOffsiteWorkflow = switchOver(staged)

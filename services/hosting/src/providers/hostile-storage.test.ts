@@ -3,6 +3,7 @@
  *
  * @tier long
  */
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,6 +11,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { uuidv7 } from 'uuidv7';
 import { lookAtChain } from '../offsite/fetch-chain';
+import { readsAtOnce } from '../offsite/open-destination';
 import { translateS3 } from './offsite-errors';
 import type { OffsiteStorage } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
@@ -25,6 +27,7 @@ const key = `${folder}/1`;
 async function facing(
   listener: http.RequestListener,
   work: (storage: OffsiteStorage) => Promise<unknown>,
+  signal?: AbortSignal,
 ): Promise<{ error: unknown; bytesTaken: number }> {
   const server = http.createServer(listener);
   let bytesTaken = 0;
@@ -34,7 +37,11 @@ async function facing(
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const open = s3OffsiteStorage({ allowed: new Set([host]), pagesMax });
   const place = { endpoint: `http://${host}`, region: 'us-east-1', bucket: 'copies', prefix: '' };
-  const storage = open(place, { accessKeyId: 'KEY', secretAccessKey: 'secret' }, { deadlines });
+  const storage = open(
+    place,
+    { accessKeyId: 'KEY', secretAccessKey: 'secret' },
+    { deadlines, ...(signal && { signal }) },
+  );
   const error = await work(storage).then(
     () => null,
     (thrown: unknown) => thrown,
@@ -93,6 +100,54 @@ const megabyte = 2 ** 20;
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
+const chainOf = (links: number, manifest = '') =>
+  Array.from({ length: links }, (_, at) => ({
+    id: uuidv7(),
+    archive: {
+      objectKey: `${folder}/${at}`,
+      manifestMac: '',
+      manifestSha256: createHash('sha256').update(manifest).digest('hex'),
+      sizeBytes: 1,
+      rawBytes: 1,
+    },
+  }));
+
+describe('a request that looks at a chain of a hundred copies for as long as it may', () => {
+  /** Looks at a storage that answers `manifests` calls and no more. The time is over when it has had six calls more. */
+  const lookAt = async (manifests: number, content: string) => {
+    const limit = new AbortController();
+    let calls = 0;
+    const slow: http.RequestListener = (_request, response) => {
+      calls += 1;
+      if (calls <= manifests) response.end(content);
+      // Six calls are open at a time, so the answers to all earlier ones have arrived.
+      if (calls === manifests + readsAtOnce) limit.abort();
+    };
+    let seen: unknown;
+    const { error } = await facing(
+      slow,
+      async (storage) => {
+        seen = await lookAtChain(storage, chainOf(100, 'manifest'), limit.signal);
+      },
+      limit.signal,
+    );
+    return error ?? seen;
+  };
+
+  it('goes by what has arrived, if that is more than the calls of one round', async () => {
+    expect(await lookAt(readsAtOnce, 'manifest')).toEqual({
+      present: Array(6).fill(expect.any(String)),
+      missing: [],
+      altered: [],
+    });
+    expect(await lookAt(50, 'other')).toMatchObject({ altered: Array(50).fill(expect.any(String)) });
+  });
+
+  it('ends with the storage’s silence, if not even one round was answered', async () => {
+    expect(await lookAt(readsAtOnce - 1, 'manifest')).toBeInstanceOf(Error);
+  });
+});
+
 it('a request that looks at a chain keeps nothing of what its storage sends for manifests', async () => {
   const [links, sentMb] = [6, 14];
   const bytesHeld = (): number => {
@@ -114,17 +169,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
       for (const end of all) end();
     });
   };
-  const chain = Array.from({ length: links }, (_, at) => ({
-    id: uuidv7(),
-    archive: {
-      objectKey: `${folder}/${at}`,
-      manifestMac: '',
-      manifestSha256: 'a'.repeat(64),
-      sizeBytes: 1,
-      rawBytes: 1,
-    },
-  }));
-  const { error } = await facing(large, (storage) => lookAtChain(storage, chain));
+  const { error } = await facing(large, (storage) => lookAtChain(storage, chainOf(links)));
   expect(error).toBeNull();
   // The server runs in this process too, so its unsent pieces are part of the measured memory.
   expect(most).toBeLessThan((links * sentMb * megabyte) / 2);

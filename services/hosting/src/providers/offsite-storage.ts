@@ -105,6 +105,12 @@ export interface OffsiteReaders {
   open(destination: Destination, options?: OpenOptions): OffsiteReader;
 }
 
+/** Bytes of a file system: those that are free for this process, and all of them. */
+export interface DiskSpace {
+  freeBytes: number;
+  totalBytes: number;
+}
+
 /** The access of workflow steps. They change a destination. */
 export interface OffsiteDrivers {
   open(destination: Destination, options?: OpenOptions): OffsiteStorage;
@@ -112,4 +118,6 @@ export interface OffsiteDrivers {
   encryptionKeyId: string;
   /** The folder on the worker's disk for fetched copies. */
   spoolDir: string;
+  /** The space of the file system of `spoolDir`, in bytes. */
+  spoolSpace(): Promise<DiskSpace>;
 }

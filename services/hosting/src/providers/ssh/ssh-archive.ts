@@ -110,7 +110,10 @@ export async function packOverSsh(
   return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped: skipped.result };
 }
 
-/** Checks every byte of the chain. Resolves with the `raw_bytes` of the newest archive. @throws ArchiveError */
+/**
+ * Checks the whole chain, apart from the segments of superseded streams. Resolves with the `raw_bytes` of the newest
+ * archive. @throws ArchiveError
+ */
 async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: AbortSignal): Promise<number> {
   const options = { contents: true, signal };
   const [only] = chain;
