@@ -40,6 +40,30 @@ describe('work that cannot go on', () => {
     expect((await stepOf(workflowId))?.failures).toBe(0);
   });
 
+  it.each(['UND_ERR_CONNECT_TIMEOUT', 'ENETUNREACH'])(
+    'waits while a host is silently away (%s), and uses up no attempt',
+    async (code) => {
+      let asked = 0;
+      const unreachable = () => new Error('unreachable', { cause: Object.assign(new Error('no answer'), { code }) });
+      const silent = workflow({ kind: 'silent', input })
+        .step('ask', {
+          attemptsMax: 1,
+          run: async () => {
+            asked += 1;
+            if (asked < 3) throw unreachable();
+          },
+        })
+        .build();
+      world.engine([silent]);
+      const { workflowId } = await world.start({ kind: 'silent' });
+      await until(async () => {
+        await world.skipPauses();
+        return ['succeeded', 'failed'].includes((await world.status(workflowId)) ?? '');
+      });
+      expect([await world.status(workflowId), asked]).toEqual(['succeeded', 3]);
+    },
+  );
+
   it('calls no staff when a host cannot be reached for a moment during an undo', async () => {
     let asked = 0;
     const back = async () => {
