@@ -64,6 +64,30 @@ describe('work that cannot go on', () => {
     },
   );
 
+  it('is told how many of its attempts are used up, which an outage and a postponement do not change', async () => {
+    const told: [attempt: number, failures: number][] = [];
+    const ends = [refused, () => retryLater({ seconds: 0 }), () => new Error('busy'), refused];
+    const asks = workflow({ kind: 'asks', input })
+      .step('ask', {
+        run: async ({ attempt, failures }) => {
+          told.push([attempt, failures]);
+          const end = ends[attempt - 1];
+          if (end !== undefined) throw end();
+        },
+      })
+      .build();
+    world.engine([asks]);
+    const { workflowId } = await world.start({ kind: 'asks' });
+    await isNow(workflowId, 'succeeded');
+    expect(told).toEqual([
+      [1, 0],
+      [2, 0],
+      [3, 0],
+      [4, 1],
+      [5, 1],
+    ]);
+  });
+
   it('calls no staff when a host cannot be reached for a moment during an undo', async () => {
     let asked = 0;
     const back = async () => {

@@ -41,7 +41,8 @@ function runStep<Context, Tx>(
   const { definition, claim } = execution;
   // `claim` has the attempts of each step from before the claim. The present attempt is counted in the database when
   // the step begins, so it is not in `claim`.
-  const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
+  const row = rowOf(claim, step.name);
+  const [attemptNumber, failures] = [(row?.attempts ?? 0) + 1, row?.failures ?? 0];
   const attributes = {
     'workflow.id': claim.id,
     'workflow.kind': claim.kind,
@@ -58,7 +59,7 @@ function runStep<Context, Tx>(
       stopping: execution.runner.stopping,
     };
     const ended = await attempt(limits, async (signal) => {
-      const given = stepContext(execution, step, { attempt: attemptNumber, signal });
+      const given = stepContext(execution, step, { attempt: attemptNumber, failures, signal });
       const output = await effectOf(definition.kind, step, () => step.run(given, execution.runner.context));
       return { given, output };
     });
@@ -191,7 +192,8 @@ function undoStep<Context, Tx>(
 ): Promise<AttemptEnd<void>> {
   const { claim, lease, runner } = execution;
   const attributes = { 'workflow.id': claim.id, 'workflow.kind': claim.kind, 'workflow.step': step.name };
-  const attemptNumber = (rowOf(claim, step.name)?.undo_failures ?? 0) + 1;
+  const failures = rowOf(claim, step.name)?.undo_failures ?? 0;
+  const attemptNumber = failures + 1;
   const logEnd = logAttempt(execution, step, { what: 'undo', attempt: attemptNumber });
   return withSpan(`${claim.kind}.${step.name}.undo`, attributes, context.active(), async (span) => {
     const limits = {
@@ -202,7 +204,7 @@ function undoStep<Context, Tx>(
     };
     const ended = await attempt(limits, async (signal) => {
       faultpoint(stepPoint(claim.kind, step.name, 'undo_before'));
-      const given = stepContext(execution, step, { attempt: attemptNumber, signal });
+      const given = stepContext(execution, step, { attempt: attemptNumber, failures, signal });
       await step.undo?.(given, runner.context);
       if (faultpoint(stepPoint(claim.kind, step.name, 'undo_after_effect')) === 'repeat')
         await step.undo?.(given, runner.context);
