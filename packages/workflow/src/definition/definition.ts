@@ -211,7 +211,7 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
 
 /**
  * The four pauses between five attempts last at most 32 s together (`backoffSeconds`), which a customer can wait for. A
- * dependency that cannot be reached uses up no attempts at first (`isOutOfReach`).
+ * dependency that cannot be reached uses up no attempts at first, unless an attempt took minutes (`isOutOfReach`).
  */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { fail, retryLater } from '../definition/step-error';
@@ -63,6 +64,22 @@ describe('work that cannot go on', () => {
       expect([await world.status(workflowId), asked]).toEqual(['succeeded', 3]);
     },
   );
+
+  it('fails when each of its attempts loses its dependency only after a long time', async () => {
+    const kills = workflow({ kind: 'kills', input })
+      .step('load', {
+        attemptsMax: 2,
+        run: async () => {
+          await wait(5);
+          throw refused();
+        },
+      })
+      .build();
+    world.engine([kills], { outagePassedAfterMs: 1 });
+    const { workflowId } = await world.start({ kind: 'kills' });
+    await isNow(workflowId, 'failed');
+    expect(await stepOf(workflowId)).toMatchObject({ attempts: 2 });
+  });
 
   it('is told how many of its attempts are used up, which an outage and a postponement do not change', async () => {
     const told: [attempt: number, failures: number][] = [];

@@ -18,6 +18,9 @@ import {
   waitMaxSeconds,
 } from './leave-claim';
 
+/** The end of an attempt that is not done. `ranMs` is the time that the attempt took. */
+type Unfinished = Exclude<AttemptEnd<void>, { end: 'done' }> & { ranMs: number };
+
 /** Runs the steps from `next` on, and then the end. Each step is checkpointed before the next one starts. */
 export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {
   const { steps } = execution.definition;
@@ -25,8 +28,10 @@ export async function runForward<Context, Tx>(execution: Execution<Context, Tx>,
     const step = steps[index];
     if (step === undefined) break;
     if (!execution.begun.includes(step.name)) execution.begun.push(step.name);
+    const startedAtMs = performance.now();
     const ended = await runStep(execution, step, index);
-    if (ended.end !== 'done') return leaveStep(execution, step, index, ended);
+    if (ended.end !== 'done')
+      return leaveStep(execution, step, index, { ...ended, ranMs: performance.now() - startedAtMs });
     faultpoint(stepPoint(execution.definition.kind, step.name, 'after_checkpoint'));
   }
   return endWorkflow(execution, null);
@@ -119,7 +124,7 @@ async function leaveStep<Context, Tx>(
   execution: Execution<Context, Tx>,
   step: StepDefinition<Context, Tx>,
   index: number,
-  ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
+  ended: Unfinished,
 ): Promise<RunEnd> {
   const row = rowOf(execution.claim, step.name);
   if (ended.end === 'left') return 'left';
@@ -132,7 +137,7 @@ async function leaveStep<Context, Tx>(
   }
   if (ended.end === 'again') await outnumberHosts(execution, ended.error);
   const internal = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
-  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
+  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended))
     return release(execution, { afterSeconds: backoffSeconds(1) });
   const failures = (row?.failures ?? 0) + 1;
   execution.log.warn({ step: step.name, failures, attempts_max: step.attemptsMax, internal }, 'step attempt failed');
@@ -178,8 +183,10 @@ export async function runUndo<Context, Tx>(
   for (const name of names) {
     const step = execution.definition.steps.find((candidate) => candidate.name === name);
     if (step?.undo === undefined) continue;
+    const startedAtMs = performance.now();
     const ended = await undoStep(execution, step);
-    if (ended.end !== 'done') return leaveUndo(execution, step, ended, problem);
+    if (ended.end !== 'done')
+      return leaveUndo(execution, step, { ...ended, ranMs: performance.now() - startedAtMs }, problem);
     await completeUndo(execution.runner.database.sql(), execution.claim, name);
     execution.runner.changed(execution.claim.id);
   }
@@ -219,14 +226,14 @@ function undoStep<Context, Tx>(
 async function leaveUndo<Context, Tx>(
   execution: Execution<Context, Tx>,
   step: StepDefinition<Context, Tx>,
-  ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
+  ended: Unfinished,
   problem: WorkflowProblem,
 ): Promise<RunEnd> {
   if (ended.end === 'left') return 'left';
   if (ended.end === 'interrupted') return release(execution, { afterSeconds: 0 });
   if (ended.end === 'wait' && execution.claim.undoing_seconds < waitMaxSeconds)
     return release(execution, { afterSeconds: ended.seconds });
-  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
+  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended))
     return release(execution, { afterSeconds: backoffSeconds(1) });
   if (ended.end === 'again') await outnumberHosts(execution, ended.error);
   const why = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
