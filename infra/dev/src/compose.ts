@@ -236,7 +236,8 @@ function storeOf(plan: ProcessPlan) {
     image: 'postgres:17-bookworm',
     shm_size: '256m',
     tmpfs: ['/tmp:size=64m', ...(isOfSites ? [] : ['/var/run/postgresql:size=1m,mode=3777'])],
-    ...(isOfSites ? ofSites : {}),
+    // Every process of Drydock has connections of its own; helm.test.ts adds them up.
+    ...(isOfSites ? ofSites : { command: ['postgres', '-c', 'max_connections=300'] }),
     environment: {
       POSTGRES_USER: 'postgres',
       POSTGRES_INITDB_ARGS: `--auth-host=scram-sha-256${isOfSites ? '' : ' --auth-local=scram-sha-256'}`,
