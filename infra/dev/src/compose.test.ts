@@ -70,6 +70,35 @@ test('secrets are derived again from the same master key, an operator’s own st
   expect(read('create-databases.ADMIN_DATABASE_URL')).toBe(theirs);
 });
 
+test('a rotation with the master key alone keeps the addresses and the superuser that an earlier run was given', () => {
+  const target = path.join(folder, 'kept');
+  const derive = (environment: Record<string, string>): void => {
+    const script = inRepo('infra/docker/derive-secrets.mjs');
+    execFileSync(process.execPath, [script, target], { env: environment, encoding: 'utf8', stdio: 'pipe' });
+  };
+  const read = (name: string) => fs.readFileSync(path.join(target, name), 'utf8');
+  const superuser = () => read('create-databases.ADMIN_DATABASE_URL');
+  const [old, other] = ['a1'.repeat(32), 'b2'.repeat(32)];
+  const outside = { POSTGRES_ADDRESS: 'db.internal:6432', REDIS_ADDRESS: 'valkey.internal:6380' };
+  derive({ DRYDOCK_MASTER_KEY: old, ...outside });
+  for (const key of [`${old},${other}`, `${other},${old}`, other]) {
+    derive({ DRYDOCK_MASTER_KEY: key });
+    for (const name of Object.keys(JSON.parse(renderSecrets())).filter((file) => file.endsWith('.DATABASE_URL')))
+      expect(read(name)).toMatch(/^postgresql:\/\/[a-z]+_[0-9a-f]{8}:[0-9a-f]{64}@db\.internal:6432\/[a-z]+$/);
+    expect(read('redis.URL')).toMatch(/^redis:\/\/:[0-9a-f]{64}@valkey\.internal:6380$/);
+    const passwords = Array.from(key.split(','), () => '[0-9a-f]{64}').join(',');
+    expect(superuser()).toMatch(new RegExp(`^postgresql://postgres:${passwords}@db\\.internal:6432/postgres$`));
+  }
+  const theirs = `postgresql://postgres:${'c3'.repeat(32)}@db.internal:6432/postgres`;
+  derive({ DRYDOCK_MASTER_KEY: other, ADMIN_DATABASE_URL: theirs });
+  for (const key of [`${other},${old}`, `${old},${other}`, old]) {
+    derive({ DRYDOCK_MASTER_KEY: key });
+    expect(superuser()).toBe(theirs);
+  }
+  derive({ DRYDOCK_MASTER_KEY: old, POSTGRES_ADDRESS: 'postgres:5432' });
+  expect(read('keys.DATABASE_URL')).toContain('@postgres:5432/keys');
+});
+
 test('while the master key is rotated who accepts a secret is given both, the current one first, and who uses it the current one', () => {
   const derive = (name: string, environment: Record<string, string>): ((file: string) => string) => {
     const target = path.join(folder, name);
