@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { findProgram } from '@drydock/process';
+import { apiFields, shutdownLimitMs } from '@drydock/service/process';
 import { parse } from 'yaml';
 import { composeFiles, networksOf, renderCompose, renderSecrets } from './compose';
 import { inRepo } from './dev-config';
@@ -97,6 +98,20 @@ test('a rotation with the master key alone keeps the addresses and the superuser
   }
   derive({ DRYDOCK_MASTER_KEY: old, POSTGRES_ADDRESS: 'postgres:5432' });
   expect(read('keys.DATABASE_URL')).toContain('@postgres:5432/keys');
+});
+
+test('a container is not killed while its program may still drain and finish what is under way', () => {
+  const { services } = parse(renderCompose(), { merge: true, maxAliasCount: -1 }) as {
+    services: Record<string, { stop_grace_period?: string }>;
+  };
+  const drainSecondsMax = 300;
+  const isSetting = (seconds: number) => apiFields.DRAIN_SECONDS.safeParse(seconds).success;
+  expect([isSetting(drainSecondsMax), isSetting(drainSecondsMax + 1)]).toEqual([true, false]);
+  const programs = containers.filter(({ run }) => 'entry' in run);
+  const killedEarly = programs.filter(
+    ({ name }) => !(parseInt(services[name]?.stop_grace_period ?? '', 10) > drainSecondsMax + shutdownLimitMs / 1_000),
+  );
+  expect([programs.length > 10, killedEarly.map(({ name }) => name)]).toEqual([true, []]);
 });
 
 test('while the master key is rotated who accepts a secret is given both, the current one first, and who uses it the current one', () => {

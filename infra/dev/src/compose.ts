@@ -302,8 +302,8 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  // The gateway and the APIs first drain, for 5 s by default. Then every program has 25 s for work in progress.
-  program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
+  // The gateway and the APIs first drain, for at most 300 s. Then every program has 25 s for work in progress.
+  program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '340s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {
     '<<': '*job',
