@@ -8,8 +8,9 @@
 //     is for a rotation of the key (docs/operating.md). A process that accepts a secret gets both values of the secret,
 //     and a process that uses the secret gets the current value.
 // POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) say where these servers are, if they are not the containers of
-// docker-compose.yml. ADMIN_DATABASE_URL is the superuser's URL of such a Postgres. The file of a secret that the
-// operator gives (the key of a bucket, the token of a cloud) is created empty. If it exists, it is not changed.
+// docker-compose.yml. ADMIN_DATABASE_URL is the superuser's URL of such a Postgres. A later run keeps what an earlier
+// one was given, unless it is given something else. The file of a secret that the operator gives (the key of a bucket,
+// the token of a cloud) is created empty. If it exists, it is not changed.
 import { createHash, hkdfSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -68,10 +69,31 @@ function derive(label, kind, sign = '') {
   return sign + (kind === 'fingerprint' ? createHash('sha256').update(values[0]).digest('hex').slice(0, 8) : values[0]);
 }
 
+/** The text of a file of an earlier run; empty if there is none. */
+function writtenBefore(name) {
+  const file = path.join(folder, name);
+  return fs.existsSync(file) ? fs.readFileSync(file, 'utf8').trim() : '';
+}
+/** The host and port in a URL of an earlier run. */
+const addressBefore = (name) => /@([^@/]+)(?:\/[^/]*)?$/.exec(writtenBefore(name))?.[1];
+/**
+ * The superuser's URL of an earlier run if an operator gave it. It is the operator's if its password comes from none of
+ * the master keys.
+ */
+function adminBefore() {
+  const url = writtenBefore(adminFile);
+  const derived = masters.map((master) => deriveFrom(master, 'postgres:admin'));
+  return derived.some((password) => url.includes(password)) ? '' : url;
+}
+
+const adminFile = 'create-databases.ADMIN_DATABASE_URL';
 /** The values that an operator may give in place of derived ones, by file. */
-const brought = { 'create-databases.ADMIN_DATABASE_URL': process.env.ADMIN_DATABASE_URL };
+const brought = { [adminFile]: process.env.ADMIN_DATABASE_URL || adminBefore() };
 /** The addresses that an operator may give, by the text that secrets.json has in their place. */
-const addresses = { '@postgres:5432/': process.env.POSTGRES_ADDRESS, '@redis:6379': process.env.REDIS_ADDRESS };
+const addresses = {
+  '@postgres:5432/': process.env.POSTGRES_ADDRESS || addressBefore('keys.DATABASE_URL'),
+  '@redis:6379': process.env.REDIS_ADDRESS || addressBefore('redis.URL'),
+};
 function placed(template) {
   let text = template;
   for (const [usual, address] of Object.entries(addresses)) {

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { findProgram } from '@drydock/process';
+import { apiFields, shutdownLimitMs } from '@drydock/service/process';
 import { parse } from 'yaml';
 import { composeFiles, networksOf, renderCompose, renderSecrets } from './compose';
 import { inRepo } from './dev-config';
@@ -68,6 +69,49 @@ test('secrets are derived again from the same master key, an operator’s own st
   const theirs = 'postgresql://root:theirs@db.internal:5432/postgres';
   derive(master, { ADMIN_DATABASE_URL: theirs });
   expect(read('create-databases.ADMIN_DATABASE_URL')).toBe(theirs);
+});
+
+test('a rotation with the master key alone keeps the addresses and the superuser that an earlier run was given', () => {
+  const target = path.join(folder, 'kept');
+  const derive = (environment: Record<string, string>): void => {
+    const script = inRepo('infra/docker/derive-secrets.mjs');
+    execFileSync(process.execPath, [script, target], { env: environment, encoding: 'utf8', stdio: 'pipe' });
+  };
+  const read = (name: string) => fs.readFileSync(path.join(target, name), 'utf8');
+  const superuser = () => read('create-databases.ADMIN_DATABASE_URL');
+  const [old, other] = ['a1'.repeat(32), 'b2'.repeat(32)];
+  const outside = { POSTGRES_ADDRESS: 'db.internal:6432', REDIS_ADDRESS: 'valkey.internal:6380' };
+  derive({ DRYDOCK_MASTER_KEY: old, ...outside });
+  for (const key of [`${old},${other}`, `${other},${old}`, other]) {
+    derive({ DRYDOCK_MASTER_KEY: key });
+    for (const name of Object.keys(JSON.parse(renderSecrets())).filter((file) => file.endsWith('.DATABASE_URL')))
+      expect(read(name)).toMatch(/^postgresql:\/\/[a-z]+_[0-9a-f]{8}:[0-9a-f]{64}@db\.internal:6432\/[a-z]+$/);
+    expect(read('redis.URL')).toMatch(/^redis:\/\/:[0-9a-f]{64}@valkey\.internal:6380$/);
+    const passwords = Array.from(key.split(','), () => '[0-9a-f]{64}').join(',');
+    expect(superuser()).toMatch(new RegExp(`^postgresql://postgres:${passwords}@db\\.internal:6432/postgres$`));
+  }
+  const theirs = `postgresql://postgres:${'c3'.repeat(32)}@db.internal:6432/postgres`;
+  derive({ DRYDOCK_MASTER_KEY: other, ADMIN_DATABASE_URL: theirs });
+  for (const key of [`${other},${old}`, `${old},${other}`, old]) {
+    derive({ DRYDOCK_MASTER_KEY: key });
+    expect(superuser()).toBe(theirs);
+  }
+  derive({ DRYDOCK_MASTER_KEY: old, POSTGRES_ADDRESS: 'postgres:5432' });
+  expect(read('keys.DATABASE_URL')).toContain('@postgres:5432/keys');
+});
+
+test('a container is not killed while its program may still drain and finish what is under way', () => {
+  const { services } = parse(renderCompose(), { merge: true, maxAliasCount: -1 }) as {
+    services: Record<string, { stop_grace_period?: string }>;
+  };
+  const drainSecondsMax = 300;
+  const isSetting = (seconds: number) => apiFields.DRAIN_SECONDS.safeParse(seconds).success;
+  expect([isSetting(drainSecondsMax), isSetting(drainSecondsMax + 1)]).toEqual([true, false]);
+  const programs = containers.filter(({ run }) => 'entry' in run);
+  const killedEarly = programs.filter(
+    ({ name }) => !(parseInt(services[name]?.stop_grace_period ?? '', 10) > drainSecondsMax + shutdownLimitMs / 1_000),
+  );
+  expect([programs.length > 10, killedEarly.map(({ name }) => name)]).toEqual([true, []]);
 });
 
 test('while the master key is rotated who accepts a secret is given both, the current one first, and who uses it the current one', () => {

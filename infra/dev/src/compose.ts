@@ -236,7 +236,8 @@ function storeOf(plan: ProcessPlan) {
     image: 'postgres:17-bookworm',
     shm_size: '256m',
     tmpfs: ['/tmp:size=64m', ...(isOfSites ? [] : ['/var/run/postgresql:size=1m,mode=3777'])],
-    ...(isOfSites ? ofSites : {}),
+    // Every process of Drydock has connections of its own; helm.test.ts adds them up.
+    ...(isOfSites ? ofSites : { command: ['postgres', '-c', 'max_connections=300'] }),
     environment: {
       POSTGRES_USER: 'postgres',
       POSTGRES_INITDB_ARGS: `--auth-host=scram-sha-256${isOfSites ? '' : ' --auth-local=scram-sha-256'}`,
@@ -301,8 +302,8 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  // The gateway and the APIs first drain, for 5 s by default. Then every program has 25 s for work in progress.
-  program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
+  // The gateway and the APIs first drain, for at most 300 s. Then every program has 25 s for work in progress.
+  program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '340s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {
     '<<': '*job',

@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { connectionsMax } from '@drydock/service/process';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { renderSecrets, secretFilesOf } from './compose';
@@ -18,6 +19,7 @@ const readYaml = (name: string): unknown => parse(fs.readFileSync(path.join(char
 const values = z
   .looseObject({ settings: z.record(z.string(), z.string()), outside: z.record(z.string(), z.looseObject({})) })
   .extend({ volumes: z.record(z.string(), z.looseObject({})) })
+  .extend({ api: z.looseObject({ replicas: z.int() }), worker: z.looseObject({ replicas: z.int() }) })
   .parse(readYaml('values.yaml'));
 const { processes } = z
   .object({
@@ -69,6 +71,25 @@ test('each secret is a file of the Secret, and none stands among the plain varia
     expect(Object.values(secrets).filter((file) => !files.includes(file))).toEqual([]);
     expect(Object.values(env).filter((value) => /<[^>]+>/.test(value))).toEqual([]);
   }
+});
+
+test('Postgres takes the connections of all processes, also while they are replaced, and the guide tells how many', () => {
+  const counted = topology.filter(({ name, database }) => database !== undefined && name in processes);
+  const isWorker = (name: string): boolean => processes[name]?.role === 'worker';
+  const connectionsOf = ({ needs }: (typeof counted)[number]) => connectionsMax + (needs.includes('redis') ? 1 : 0);
+  const sum = (plans: typeof counted, podsOf: (role: 'api' | 'worker') => number) =>
+    plans.reduce((total, plan) => total + connectionsOf(plan) * podsOf(isWorker(plan.name) ? 'worker' : 'api'), 0);
+  const ofOneEach = sum(counted, () => 1);
+  const ofChart = sum(counted, (role) => values[role].replicas);
+  // One more pod of each API runs while the APIs are replaced. Workers are stopped before they are replaced.
+  const whileReplaced = ofChart + sum(counted, (role) => (role === 'api' ? 1 : 0));
+  const guide = fs.readFileSync(inRepo('docs/guides/deploying.md'), 'utf8').replace(/\s+/g, ' ');
+  expect(guide).toContain(`one process of each has ${ofOneEach}`);
+  expect(guide).toContain(`The chart's defaults have ${ofChart}, and ${whileReplaced} while the APIs are replaced`);
+  const [, allowed] = /max_connections=(\d+)/.exec(fs.readFileSync(inRepo('docker-compose.yml'), 'utf8')) ?? [];
+  // Three are for superusers, and twenty for migrations and commands of staff.
+  expect(Number(allowed)).toBeGreaterThanOrEqual(whileReplaced + 3 + 20);
+  expect(guide).toContain(`\`max_connections\` to ${allowed}`);
 });
 
 test('no process is reached by one that the topology does not let call it, and only those with providers or receivers go out', () => {

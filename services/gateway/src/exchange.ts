@@ -5,6 +5,7 @@ import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access';
 import { answerOfProblem, problemOfError } from '@drydock/service/http';
 import type { RequestTrace } from '@drydock/service/telemetry';
+import type { Place } from './places';
 import { type Quotas, quotaHeaders } from './quota';
 
 export interface Exchange {
@@ -25,8 +26,11 @@ export interface Exchange {
   caller: Caller | undefined;
   /** The reason of a refusal, for the log. */
   error: unknown;
-  /** Called if the client leaves before it is answered. */
-  onClientGone: (() => void) | undefined;
+  /**
+   * Called if the client leaves before it is answered. Gives the place back once the service has ended the call, or at
+   * once if the call can be cancelled. Undefined until the call is forwarded.
+   */
+  onClientGone: ((place: Place) => void) | undefined;
 }
 
 const readMethods: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS']);

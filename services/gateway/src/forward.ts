@@ -5,6 +5,7 @@ import { keyChallenge, limitLengthMax, queryParser } from '@drydock/service/http
 import type { Log } from '@drydock/service/telemetry';
 import { type Dispatcher, errors, type Pool } from 'undici';
 import { type Exchange, headOf } from './exchange';
+import type { Place } from './places';
 import { type RouteMatch, upstreamPath } from './route-table';
 import { type Replica, UnansweredError, type Upstream, unavailable } from './upstream';
 
@@ -201,16 +202,17 @@ export interface Relay {
  * Sends one request and passes its answer on to the client, as fast as the client reads. Resolves once the answer has
  * begun or the client has left. Rejects with {@link UnansweredError} or undici's error if no answer has begun. An
  * answer that breaks off later breaks off for the client too. If the client leaves, a GET is cancelled. Any other call
- * is completed, because it may have begun to take effect.
+ * is completed, because it may have begun to take effect. It keeps its place until the service has answered, so that a
+ * caller who hangs up has no more calls at the service than one who waits.
  */
 const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
   new Promise((resolve, reject) => {
-    const { options, exchange } = relay;
+    const { exchange } = relay;
     const answer = new RelayedAnswer(relay, resolve, reject);
-    exchange.onClientGone = () => answer.leave('client_gone');
+    exchange.onClientGone = (place) => answer.abandon(place);
     if (exchange.response.destroyed) return answer.leave('client_gone');
     if (relay.isStream) endWithGateway(relay, answer);
-    answer.pool.dispatch(options, answer);
+    answer.send();
   });
 
 function endWithGateway({ closing, drained, exchange: { response } }: Relay, answer: RelayedAnswer): void {
@@ -226,12 +228,16 @@ function endWithGateway({ closing, drained, exchange: { response } }: Relay, ans
 
 /** Handles undici's events for one answer. A class costs less than closures, and every request makes an instance. */
 class RelayedAnswer implements Dispatcher.DispatchHandler {
-  readonly pool: Pool;
+  private readonly pool: Pool;
   private readonly relay: Relay;
   private readonly resolve: (outcome: RelayOutcome) => void;
   private readonly reject: (error: Error) => void;
   private controller: Dispatcher.DispatchController | undefined;
   private ignored = false;
+  /** Whether undici has the request and has not reported the end of its answer. */
+  private isUnderWay = false;
+  /** The place of a call whose client has left. It is given back when the answer ends. */
+  private place: Place | undefined;
   private sent = false;
   private begun = false;
   /** The body of a small answer so far, one character for each byte. */
@@ -242,6 +248,20 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
     this.relay = relay;
     this.resolve = resolve;
     this.reject = reject;
+  }
+
+  /** Must be called at most once. */
+  send(): void {
+    this.isUnderWay = true;
+    this.pool.dispatch(this.relay.options, this);
+  }
+
+  /** Leaves the call of a client that has left, and gives its place back in time. */
+  abandon(place: Place): void {
+    if (!this.isUnderWay) place.giveBack();
+    else if (this.relay.options.method === 'GET') place.abandon();
+    else this.place = place;
+    this.leave('client_gone');
   }
 
   /** Resolves with `outcome`, and ignores the rest of the answer. */
@@ -284,6 +304,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    this.end();
     if (this.ignored) return;
     const { response } = this.relay.exchange;
     if (this.held === undefined) response.end();
@@ -291,9 +312,16 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.end();
     if (this.ignored) return;
     if (this.begun) this.breakOff();
     else this.reject(!this.sent || isDeadConnection(error) ? new UnansweredError(this.sent, error) : error);
+  }
+
+  private end(): void {
+    this.isUnderWay = false;
+    this.place?.giveBack();
+    this.place = undefined;
   }
 
   /** Passes on the received part of an answer that broke off, and ends the connection. */

@@ -349,7 +349,7 @@ describe('refusals by a service', () => {
 });
 
 describe('the circuit breaker', () => {
-  it('opens after five failures, answers at once while open, and lets one request try', async () => {
+  it('opens after five failures, answers at once while open, and lets one read try', async () => {
     await bench.close();
     const openMs = 60_000;
     bench = await startBench({ limits: { upstream: { ...upstreamLimits, openMs } } });
@@ -375,7 +375,7 @@ describe('the circuit breaker', () => {
     behaviour = 'hold';
     const now = Date.now.bind(Date);
     const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + openMs);
-    const probe = post();
+    const probe = call();
     await until(() => held.length === 1);
     const others = await Promise.all(Array.from({ length: 20 }, post));
     expect(new Set(others.map(({ status }) => status))).toEqual(new Set([503]));
@@ -388,6 +388,25 @@ describe('the circuit breaker', () => {
     await after;
     clock.mockRestore();
     await new Promise((resolve) => broken.close(resolve));
+  });
+
+  it('refuses no call while the first write after an outage takes long', async () => {
+    bench.hosting.answer = (request) => void request.socket.destroy();
+    for (let failure = 0; failure < 5; failure += 1) expect((await post()).status).toBe(503);
+    const held: http.ServerResponse[] = [];
+    bench.hosting.answer = (request, response) =>
+      void (request.method === 'POST' ? held.push(response) : response.end('{}'));
+    let writing = post();
+    await until(async () => {
+      const isHeld = until(() => held.length > 0);
+      if (await Promise.race([isHeld, writing.then(() => false)])) return true;
+      writing = post();
+      return false;
+    });
+    expect((await call()).status).toBe(200);
+    expect(held).toHaveLength(1);
+    held[0]?.end('{}');
+    expect((await writing).status).toBe(200);
   });
 
   it('without the keys service a token that must be looked up is a 503 that names keys', async () => {

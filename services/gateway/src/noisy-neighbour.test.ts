@@ -11,12 +11,16 @@ import { gatewayLimits } from './compose';
 
 let bench: Bench;
 const sockets = new Set<net.Socket>();
+/** The answers that a service holds back. The gateway would wait for them when it is closed. */
+let heldBack: http.ServerResponse[] = [];
 beforeEach(async () => {
   bench = await startBench();
 });
 afterEach(async () => {
   for (const socket of sockets) socket.destroy();
   sockets.clear();
+  for (const response of heldBack) response.destroy();
+  heldBack = [];
   await bench.close();
 });
 
@@ -157,6 +161,69 @@ describe('a greedy caller', () => {
     expect(await Promise.all(Array.from({ length: 50 }, () => statusOf(key)))).toEqual(
       Array.from({ length: 50 }, () => 200),
     );
+  });
+
+  /**
+   * Sends `count` requests of a key, and hangs up on each as soon as the service has it. Resolves once each request is
+   * with the service, in `heldBack`, or refused, and the gateway has seen its end.
+   */
+  async function hangUpOn(key: TestKey, count: number, request: (id: string) => string): Promise<void> {
+    const callers = new Map<string, net.Socket>();
+    let [refused, closed] = [0, 0];
+    bench.gateway.server.on('request', (_request, response) => {
+      response.once('close', () => {
+        closed += 1;
+      });
+    });
+    bench.hosting.answer = (_request, response, { headers, claims }) => {
+      if (claims.key_id !== key.keyId) {
+        response.end('{}');
+        return;
+      }
+      heldBack.push(response);
+      callers.get(String(headers['x-request-id']))?.destroy();
+    };
+    for (let number = 0; number < count; number += 1) {
+      const id = `caller-${number}`;
+      const socket = dangle(request(id));
+      socket.once('data', () => {
+        refused += 1;
+      });
+      callers.set(id, socket);
+    }
+    await until(() => heldBack.length + refused === count && closed === count);
+  }
+
+  it('who hangs up on writes has no more of them at a service than one who waits for the answers', async () => {
+    await bench.close();
+    bench = await startBench({ limits: { waitMs: 100 } });
+    const key = bench.register();
+    const head = (id: string) => [authorization(key), `X-Request-Id: ${id}`, 'Content-Type: application/json'];
+    await hangUpOn(key, 300, (id) => rawRequest('POST /v1/sites', [...head(id), 'Content-Length: 2'], '{}'));
+    expect(heldBack.length).toBeLessThanOrEqual(gatewayLimits.inFlightMax / 2);
+    expect(bench.gateway.inFlight).toBe(heldBack.length);
+    for (const response of heldBack) response.end('{}');
+    await until(() => bench.gateway.inFlight === 0);
+  });
+
+  it('who hangs up on writes gets their places back when the service breaks the connections', async () => {
+    const key = bench.register();
+    const head = (id: string) => [authorization(key), `X-Request-Id: ${id}`, 'Content-Type: application/json'];
+    await hangUpOn(key, 20, (id) => rawRequest('POST /v1/sites', [...head(id), 'Content-Length: 2'], '{}'));
+    expect(bench.gateway.inFlight).toBe(20);
+    for (const response of heldBack) response.destroy();
+    await until(() => bench.gateway.inFlight === 0);
+  });
+
+  it('who hangs up on reads begins no more of them at a time than one who waits, while another one calls', async () => {
+    await bench.close();
+    bench = await startBench({ limits: { newMs: 3_600_000, waitMs: 100 } });
+    const [greedy, other] = [bench.register(), bench.register()];
+    expect(await statusOf(other)).toBe(200);
+    await hangUpOn(greedy, 40, (id) => rawRequest('GET /v1/sites', [authorization(greedy), `X-Request-Id: ${id}`]));
+    expect(heldBack.length).toBeLessThanOrEqual(gatewayLimits.burstMax);
+    await until(() => bench.gateway.inFlight === 0);
+    expect(await statusOf(other)).toBe(200);
   });
 
   it('gets 429 beyond its share of event streams, and others can open streams', async () => {

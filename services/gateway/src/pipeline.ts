@@ -180,7 +180,7 @@ async function takeBody(
 }
 
 interface Ending {
-  /** Gives the place back when the exchange ends, or at once if it has ended already. */
+  /** Gives the place back at the end of the exchange, or at once if the exchange has ended already. */
   holdPlace(place: Place): void;
   /**
    * Takes a place among a service's event streams. Throws 429 `too_many_streams` if no place is free or the caller uses
@@ -190,31 +190,34 @@ interface Ending {
 }
 
 /**
- * Ends an exchange when its answer was sent or its client has left. The place is given back once, and one line is
- * logged.
+ * Ends an exchange when its answer was sent or its client has left. One line is logged, and the place is given back
+ * once: at the end of the exchange, or later if the service still works on the call of a client that has left.
  */
 function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
   const { response } = exchange;
-  let giveBack: (() => void) | undefined;
+  let held: Place | undefined;
   let isClosed = false;
   response.once('close', () => {
     isClosed = true;
-    giveBack?.();
-    if (!response.writableFinished) exchange.onClientGone?.();
+    if (held !== undefined) {
+      if (response.writableFinished || exchange.onClientGone === undefined) held.giveBack();
+      else exchange.onClientGone(held);
+    }
     const nowMs = performance.now();
     kit.requestLog(exchange, nowMs);
     endTrace(exchange, nowMs);
   });
-  const hold = (release: () => void): void => {
-    if (isClosed) release();
-    else giveBack = release;
+  const holdPlace = (place: Place): void => {
+    if (isClosed) place.giveBack();
+    else held = place;
   };
   return {
-    holdPlace: (place) => hold(place.giveBack),
+    holdPlace,
     holdStream: (caller, streams) => {
       const holders = holdersOf(caller);
       if (!streams.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
-      hold(() => streams.giveBack(holders));
+      const giveBack = (): void => streams.giveBack(holders);
+      holdPlace({ giveBack, abandon: giveBack });
     },
   };
 }

@@ -73,7 +73,7 @@ function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => perfo
       const timer = setTimeout(() => {
         growOld();
         onOld();
-      }, newMs);
+      }, newMs).unref();
       return () => {
         clearTimeout(timer);
         growOld();
@@ -138,9 +138,14 @@ interface PlaceLimits extends NewCallLimits {
   waitMs: number;
 }
 
-/** A place of a call. `giveBack` must be called once. */
+/** A place of a call. Either `giveBack` or `abandon` must be called, once. */
 export interface Place {
   giveBack(): void;
+  /**
+   * Gives the place back for a call that was cancelled at its service. The call still counts until it is `newMs` old,
+   * because the service does not stop working on it at once.
+   */
+  abandon(): void;
 }
 
 /** Places for requests that are being answered by a service. */
@@ -185,12 +190,16 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     const holders = holdersOf(caller);
     if (!newCalls.mayBegin(orgId) || !places.take(holders)) return undefined;
     const end = newCalls.begin(orgId, admitAll);
+    const abandon = (): void => {
+      places.giveBack(holders);
+      admitAll();
+    };
     return {
       giveBack: () => {
         end();
-        places.giveBack(holders);
-        admitAll();
+        abandon();
       },
+      abandon,
     };
   };
   const leave = (waiter: Waiter): void => {

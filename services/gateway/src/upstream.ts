@@ -182,7 +182,9 @@ export interface UpstreamLimits {
    * streams (`streamsMax`) at once. With fewer, requests would queue in undici's pool, where nothing counts them.
    */
   connections: number;
-  /** The number of successive failures that opens the circuit breaker. After `openMs` one request may try again. */
+  /**
+   * The number of successive failures that opens the circuit breaker. After `openMs` one read or probe may try again.
+   */
   failuresMax: number;
   openMs: number;
 }
@@ -207,7 +209,9 @@ export interface Upstream {
   limits: UpstreamLimits;
   /**
    * Runs a call unless the circuit breaker is open. A problem is thrown unchanged, and every other error becomes 503
-   * `dependency_unavailable`. If `explain` returns a text, it replaces the usual detail of that 503.
+   * `dependency_unavailable`. If `explain` returns a text, it replaces the usual detail of that 503. It is given for a
+   * write. A write is not the call that tries the service after an outage: it may take ten seconds, in which all other
+   * calls would be refused. A probe tries the service in its place.
    */
   guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
   close(): Promise<void>;
@@ -246,6 +250,7 @@ export function createUpstream(name: ServiceName, config: UpstreamConfig, log: L
       // are refused here.
       if (breaker.state === CircuitState.HalfOpen) throw unavailable(name, { internal: 'circuit half open' });
       try {
+        if (explain !== undefined && breaker.state === CircuitState.Open) await breaker.execute(replicas.probe);
         return await breaker.execute(call);
       } catch (error) {
         if (error instanceof Problem) throw error;

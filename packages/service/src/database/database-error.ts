@@ -52,7 +52,10 @@ const networkCodes = new Set([
   'ETIMEDOUT',
   'ENOTFOUND',
   'EHOSTUNREACH',
+  'ENETUNREACH',
   'EAI_AGAIN',
+  // undici: no connection came about in time. A host that is silently away answers nothing at all.
+  'UND_ERR_CONNECT_TIMEOUT',
 ]);
 /** Messages of errors that may come without a code. */
 const codelessMessages = new RegExp(

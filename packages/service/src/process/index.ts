@@ -19,6 +19,7 @@ export {
 } from './config';
 export { createRounds, keepLooking, type Looking, type Rounds } from './keep-looking';
 export {
+  connectionsMax,
   databaseReady,
   type Foundation,
   layFoundation,

@@ -10,7 +10,8 @@ export interface Foundation<Database> {
   database: Database;
 }
 
-const connectionsMax = 10;
+/** The most connections in a process's pool. A process with a queue has one more, which listens for changes. */
+export const connectionsMax = 10;
 
 /**
  * Opens the log, lifetime and database of a process. They are opened first and closed last. `openDatabase` is the

@@ -24,6 +24,12 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
    */
   attempt: number;
   /**
+   * The number of earlier attempts that have failed and count against `attemptsMax`. Unlike `attempt` it leaves out
+   * attempts whose worker died or was stopped, and those that could not reach a dependency during a short outage. For
+   * `undo` it counts failures of the undo.
+   */
+  failures: number;
+  /**
    * Aborted when the lease is lost, the step's `timeoutSeconds` are over or the process ends. The step must then stop
    * at the next safe place and reject.
    */
@@ -205,7 +211,7 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
 
 /**
  * The four pauses between five attempts last at most 32 s together (`backoffSeconds`), which a customer can wait for. A
- * dependency that cannot be reached uses up no attempts at first (`isOutOfReach`).
+ * dependency that cannot be reached uses up no attempts at first, unless an attempt took minutes (`isOutOfReach`).
  */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 

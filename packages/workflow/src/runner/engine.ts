@@ -47,6 +47,11 @@ export interface EngineOptions<Context, Tx> {
    * 900.
    */
   outageSecondsMax?: number;
+  /**
+   * The milliseconds without a failure after which an outage counts as over. An attempt that took longer uses up an
+   * attempt, even if it failed because of an outage. Default 120,000.
+   */
+  outagePassedAfterMs?: number;
 }
 
 export interface Engine {
@@ -82,7 +87,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     leaseSeconds,
     log,
     crashesMax: options.crashesMax ?? 5,
-    outages: createOutages(options.outageSecondsMax),
+    outages: createOutages(options.outageSecondsMax, options.outagePassedAfterMs),
     stopping: stopping.signal,
     changed,
     dueIn: (seconds) => parts?.loop.wakeIn(seconds * 1_000),

@@ -128,7 +128,7 @@ const progressPauseMs = 500;
 export function stepContext<Context, Tx>(
   execution: Execution<Context, Tx>,
   step: StepDefinition<Context, Tx>,
-  now: { attempt: number; signal: AbortSignal },
+  now: { attempt: number; failures: number; signal: AbortSignal },
 ): StepContext<unknown, unknown> {
   const { definition, runner, claim, run, outputs, log } = execution;
   const index = definition.steps.indexOf(step);

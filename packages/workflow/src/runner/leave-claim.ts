@@ -60,13 +60,13 @@ export const waitMaxSeconds = 24 * 3_600;
 
 /**
  * Whether the failure uses up no attempt: Postgres, an agent or a storage cannot be reached, and the outage is still
- * short.
+ * short. `ranMs` is the time that the attempt took.
  */
 export const isOutOfReach = <Context, Tx>(
   { runner, claim }: Pick<Execution<Context, Tx>, 'runner' | 'claim'>,
   step: string,
-  error: unknown,
-): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`);
+  { error, ranMs }: { error: unknown; ranMs: number },
+): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`, ranMs);
 
 /**
  * Raises the fences if a target has refused a fence, because the database may have been restored while workers ran. The
@@ -138,10 +138,12 @@ export function backoffSeconds(failures: number, random: () => number = Math.ran
 /** Remembers since when the steps of this worker have been unable to reach a dependency. */
 export interface Outages {
   /**
-   * Records that the step `what` could not reach a dependency just now. Returns true while the outage is short, and
-   * false once the outage has lasted too long.
+   * Records that the step `what` could not reach a dependency just now, in an attempt that took `ranMs`. Returns true
+   * while the outage is short. Returns false once the outage has lasted too long, and for a long attempt. A long
+   * attempt has reached its dependency, and may have brought it down itself. If it used up no attempt, it would do so
+   * again and again.
    */
-  isPassing(what: string): boolean;
+  isPassing(what: string, ranMs: number): boolean;
 }
 
 /**
@@ -152,23 +154,23 @@ const outageSecondsDefault = 900;
 
 /**
  * The time without a failure after which an outage counts as over. During an outage a step is tried again every few
- * seconds, so a longer silence means that the outage is over.
+ * seconds, so a longer silence means that the outage is over. An attempt that took longer is a long one.
  */
-const passedAfterMs = 120_000;
+const passedAfterMsDefault = 120_000;
 
 /**
  * Each worker has its own record of outages. A worker that starts during an outage counts from the first failure that
  * it sees.
  */
-export function createOutages(secondsMax = outageSecondsDefault): Outages {
+export function createOutages(secondsMax = outageSecondsDefault, passedAfterMs = passedAfterMsDefault): Outages {
   const met = new Map<string, { sinceMs: number; lastMs: number }>();
   return {
-    isPassing: (what) => {
+    isPassing: (what, ranMs) => {
       const nowMs = performance.now();
       for (const [other, { lastMs }] of met) if (nowMs - lastMs > passedAfterMs) met.delete(other);
       const sinceMs = met.get(what)?.sinceMs ?? nowMs;
       met.set(what, { sinceMs, lastMs: nowMs });
-      return nowMs - sinceMs < secondsMax * 1_000;
+      return ranMs <= passedAfterMs && nowMs - sinceMs < secondsMax * 1_000;
     },
   };
 }

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { fail, retryLater } from '../definition/step-error';
@@ -38,6 +39,70 @@ describe('work that cannot go on', () => {
     await isNow(workflowId, 'failed');
     expect((await stepOf(workflowId))?.attempts).toBeGreaterThan(1);
     expect((await stepOf(workflowId))?.failures).toBe(0);
+  });
+
+  it.each(['UND_ERR_CONNECT_TIMEOUT', 'ENETUNREACH'])(
+    'waits while a host is silently away (%s), and uses up no attempt',
+    async (code) => {
+      let asked = 0;
+      const unreachable = () => new Error('unreachable', { cause: Object.assign(new Error('no answer'), { code }) });
+      const silent = workflow({ kind: 'silent', input })
+        .step('ask', {
+          attemptsMax: 1,
+          run: async () => {
+            asked += 1;
+            if (asked < 3) throw unreachable();
+          },
+        })
+        .build();
+      world.engine([silent]);
+      const { workflowId } = await world.start({ kind: 'silent' });
+      await until(async () => {
+        await world.skipPauses();
+        return ['succeeded', 'failed'].includes((await world.status(workflowId)) ?? '');
+      });
+      expect([await world.status(workflowId), asked]).toEqual(['succeeded', 3]);
+    },
+  );
+
+  it('fails when each of its attempts loses its dependency only after a long time', async () => {
+    const kills = workflow({ kind: 'kills', input })
+      .step('load', {
+        attemptsMax: 2,
+        run: async () => {
+          await wait(5);
+          throw refused();
+        },
+      })
+      .build();
+    world.engine([kills], { outagePassedAfterMs: 1 });
+    const { workflowId } = await world.start({ kind: 'kills' });
+    await isNow(workflowId, 'failed');
+    expect(await stepOf(workflowId)).toMatchObject({ attempts: 2 });
+  });
+
+  it('is told how many of its attempts are used up, which an outage and a postponement do not change', async () => {
+    const told: [attempt: number, failures: number][] = [];
+    const ends = [refused, () => retryLater({ seconds: 0 }), () => new Error('busy'), refused];
+    const asks = workflow({ kind: 'asks', input })
+      .step('ask', {
+        run: async ({ attempt, failures }) => {
+          told.push([attempt, failures]);
+          const end = ends[attempt - 1];
+          if (end !== undefined) throw end();
+        },
+      })
+      .build();
+    world.engine([asks]);
+    const { workflowId } = await world.start({ kind: 'asks' });
+    await isNow(workflowId, 'succeeded');
+    expect(told).toEqual([
+      [1, 0],
+      [2, 0],
+      [3, 0],
+      [4, 1],
+      [5, 1],
+    ]);
   });
 
   it('calls no staff when a host cannot be reached for a moment during an undo', async () => {

@@ -18,6 +18,9 @@ import {
   waitMaxSeconds,
 } from './leave-claim';
 
+/** The end of an attempt that is not done. `ranMs` is the time that the attempt took. */
+type Unfinished = Exclude<AttemptEnd<void>, { end: 'done' }> & { ranMs: number };
+
 /** Runs the steps from `next` on, and then the end. Each step is checkpointed before the next one starts. */
 export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {
   const { steps } = execution.definition;
@@ -25,8 +28,10 @@ export async function runForward<Context, Tx>(execution: Execution<Context, Tx>,
     const step = steps[index];
     if (step === undefined) break;
     if (!execution.begun.includes(step.name)) execution.begun.push(step.name);
+    const startedAtMs = performance.now();
     const ended = await runStep(execution, step, index);
-    if (ended.end !== 'done') return leaveStep(execution, step, index, ended);
+    if (ended.end !== 'done')
+      return leaveStep(execution, step, index, { ...ended, ranMs: performance.now() - startedAtMs });
     faultpoint(stepPoint(execution.definition.kind, step.name, 'after_checkpoint'));
   }
   return endWorkflow(execution, null);
@@ -41,7 +46,8 @@ function runStep<Context, Tx>(
   const { definition, claim } = execution;
   // `claim` has the attempts of each step from before the claim. The present attempt is counted in the database when
   // the step begins, so it is not in `claim`.
-  const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
+  const row = rowOf(claim, step.name);
+  const [attemptNumber, failures] = [(row?.attempts ?? 0) + 1, row?.failures ?? 0];
   const attributes = {
     'workflow.id': claim.id,
     'workflow.kind': claim.kind,
@@ -58,7 +64,7 @@ function runStep<Context, Tx>(
       stopping: execution.runner.stopping,
     };
     const ended = await attempt(limits, async (signal) => {
-      const given = stepContext(execution, step, { attempt: attemptNumber, signal });
+      const given = stepContext(execution, step, { attempt: attemptNumber, failures, signal });
       const output = await effectOf(definition.kind, step, () => step.run(given, execution.runner.context));
       return { given, output };
     });
@@ -118,7 +124,7 @@ async function leaveStep<Context, Tx>(
   execution: Execution<Context, Tx>,
   step: StepDefinition<Context, Tx>,
   index: number,
-  ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
+  ended: Unfinished,
 ): Promise<RunEnd> {
   const row = rowOf(execution.claim, step.name);
   if (ended.end === 'left') return 'left';
@@ -131,7 +137,7 @@ async function leaveStep<Context, Tx>(
   }
   if (ended.end === 'again') await outnumberHosts(execution, ended.error);
   const internal = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);
-  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
+  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended))
     return release(execution, { afterSeconds: backoffSeconds(1) });
   const failures = (row?.failures ?? 0) + 1;
   execution.log.warn({ step: step.name, failures, attempts_max: step.attemptsMax, internal }, 'step attempt failed');
@@ -177,8 +183,10 @@ export async function runUndo<Context, Tx>(
   for (const name of names) {
     const step = execution.definition.steps.find((candidate) => candidate.name === name);
     if (step?.undo === undefined) continue;
+    const startedAtMs = performance.now();
     const ended = await undoStep(execution, step);
-    if (ended.end !== 'done') return leaveUndo(execution, step, ended, problem);
+    if (ended.end !== 'done')
+      return leaveUndo(execution, step, { ...ended, ranMs: performance.now() - startedAtMs }, problem);
     await completeUndo(execution.runner.database.sql(), execution.claim, name);
     execution.runner.changed(execution.claim.id);
   }
@@ -191,7 +199,8 @@ function undoStep<Context, Tx>(
 ): Promise<AttemptEnd<void>> {
   const { claim, lease, runner } = execution;
   const attributes = { 'workflow.id': claim.id, 'workflow.kind': claim.kind, 'workflow.step': step.name };
-  const attemptNumber = (rowOf(claim, step.name)?.undo_failures ?? 0) + 1;
+  const failures = rowOf(claim, step.name)?.undo_failures ?? 0;
+  const attemptNumber = failures + 1;
   const logEnd = logAttempt(execution, step, { what: 'undo', attempt: attemptNumber });
   return withSpan(`${claim.kind}.${step.name}.undo`, attributes, context.active(), async (span) => {
     const limits = {
@@ -202,7 +211,7 @@ function undoStep<Context, Tx>(
     };
     const ended = await attempt(limits, async (signal) => {
       faultpoint(stepPoint(claim.kind, step.name, 'undo_before'));
-      const given = stepContext(execution, step, { attempt: attemptNumber, signal });
+      const given = stepContext(execution, step, { attempt: attemptNumber, failures, signal });
       await step.undo?.(given, runner.context);
       if (faultpoint(stepPoint(claim.kind, step.name, 'undo_after_effect')) === 'repeat')
         await step.undo?.(given, runner.context);
@@ -217,14 +226,14 @@ function undoStep<Context, Tx>(
 async function leaveUndo<Context, Tx>(
   execution: Execution<Context, Tx>,
   step: StepDefinition<Context, Tx>,
-  ended: Exclude<AttemptEnd<void>, { end: 'done' }>,
+  ended: Unfinished,
   problem: WorkflowProblem,
 ): Promise<RunEnd> {
   if (ended.end === 'left') return 'left';
   if (ended.end === 'interrupted') return release(execution, { afterSeconds: 0 });
   if (ended.end === 'wait' && execution.claim.undoing_seconds < waitMaxSeconds)
     return release(execution, { afterSeconds: ended.seconds });
-  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
+  if (ended.end === 'again' && isOutOfReach(execution, step.name, ended))
     return release(execution, { afterSeconds: backoffSeconds(1) });
   if (ended.end === 'again') await outnumberHosts(execution, ended.error);
   const why = ended.end === 'wait' ? `still not ready after ${waitMaxSeconds} s` : messageOf(ended.error);

@@ -6,8 +6,8 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * After this attempt the step `cutover` gives up, and the workflow is undone with a reason. After the fifth attempt,
- * the usual last one, the workflow would wait for staff instead.
+ * After this many failures the step `cutover` gives up, and the workflow is undone with a reason. After the fifth one,
+ * the usual last, the workflow would wait for staff instead.
  */
 const attemptsMax = 4;
 
@@ -47,8 +47,8 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Runs `prepare`, then switches. After a permanent refusal, or after attempt `attemptsMax`, the workflow is undone with
- * the code `takenBack`, because the old instance still serves and nothing is lost. Once the pointer has moved, the
+ * Runs `prepare`, then switches. After a permanent refusal, or after `attemptsMax` failures, the workflow is undone
+ * with the code `takenBack`, because the old instance still serves and nothing is lost. Once the pointer has moved, the
  * workflow can only be completed.
  */
 export async function cutOver(
@@ -65,7 +65,7 @@ export async function cutOver(
   } catch (error) {
     step.signal.throwIfAborted();
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
-    if (!isFinal && step.attempt < attemptsMax) throw error;
+    if (!isFinal && step.failures + 1 < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
     // An upgrade that the agent does not know was already undone, and the record of its end was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;

@@ -41,7 +41,7 @@ export const restartAppWorkflow = defineWorkflow({
         const internal = `${detail} generation ${appGeneration}`;
         // After a failed start the site agent starts the application again only after a second. This probe may have
         // come within that second, so the step is tried again.
-        throw step.attempt < triesMax ? new Error(internal) : fail('app_not_started', { internal });
+        throw step.failures + 1 < triesMax ? new Error(internal) : fail('app_not_started', { internal });
       }
       return { generation: appGeneration };
     },

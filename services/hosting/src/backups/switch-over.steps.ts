@@ -336,7 +336,7 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
   // Content that still cannot be read at the last attempt counts as refused.
   const isAboutContent =
     error instanceof TransferFailure || (error instanceof ArchiveError && error.reason === 'source_unreadable');
-  if (!isAboutContent || step.signal.aborted || step.attempt < movingLimits.attemptsMax) return null;
+  if (!isAboutContent || step.signal.aborted || step.failures + 1 < movingLimits.attemptsMax) return null;
   return { code: contentCode, detail: problems[contentCode].title };
 }
 

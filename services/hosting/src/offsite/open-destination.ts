@@ -1,6 +1,12 @@
 import { fail, type StepContext, StepFailure, StepWait } from '@drydock/workflow/definition';
 import type { WorkContext } from '../context/context';
-import type { Destination, OffsiteDeadlines, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
+import {
+  type Destination,
+  type OffsiteDeadlines,
+  OffsiteFailure,
+  type OffsiteStorage,
+  type OpenOptions,
+} from '../providers/offsite-storage';
 import { definiteFailure } from '../sites/definite-failure';
 import { findUsable } from './offsite.store';
 
@@ -29,11 +35,12 @@ export const readsAtOnce = 6;
 export const storageUnavailable = { extra: { dependency: 'customer_storage' }, retryAfterSeconds: 60 } as const;
 
 /**
- * Runs a step's work on a customer's storage. A permanent error ends the workflow. Any other error is tried again, and
- * becomes `dependency_unavailable` at the last attempt.
+ * Runs a step's work on a customer's storage. A permanent error ends the workflow. Any other error is tried again. If
+ * the last attempt fails because of the storage, the failure is `dependency_unavailable`. An error of the site's host
+ * or of our own database stays as it is, because the customer cannot do anything about it.
  */
 export async function onStorage<T>(
-  step: { attempt: number; signal: AbortSignal },
+  step: { failures: number; signal: AbortSignal },
   attemptsMax: number,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -43,7 +50,8 @@ export async function onStorage<T>(
     if (error instanceof StepFailure || error instanceof StepWait) throw error;
     const failure = definiteFailure(error, 'site_copy');
     if (failure !== undefined) throw failure;
-    if (step.signal.aborted || step.attempt < attemptsMax) throw error;
+    const isLast = step.failures + 1 >= attemptsMax;
+    if (step.signal.aborted || !isLast || !(error instanceof OffsiteFailure)) throw error;
     throw fail('dependency_unavailable', { extra: storageUnavailable.extra, internal: String(error), cause: error });
   }
 }

@@ -15,6 +15,7 @@ import { uuidv7 } from 'uuidv7';
 import { makeSite } from '../../test/hosting-world';
 import { bucket, customerKey, type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, stateOf } from '../../test/site-state';
+import { offsiteLimits } from './open-destination';
 
 const xml = (code: string): string =>
   `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
@@ -56,6 +57,29 @@ describe('a customer’s storage that misbehaves', () => {
     expect(await restoreCopy(world, siteId, copyId)).toMatchObject({ status: 'succeeded' });
     expect((await stateOf(world, siteId)).page).toBe('200 file=1 row=1');
     expect(world.s3.faults.list()).toEqual([]);
+  });
+
+  it('and is away for more attempts than a step has is asked until it is back, and the copy is restored', async () => {
+    const { siteId, copyId } = await given();
+    strike({ method: 'GET', path: 'segment-', times: 1_000_000, answer: { kind: 'reset' } });
+    const restoring = restoreCopy(world, siteId, copyId);
+    const fetched = await until(
+      async () => {
+        // The pause before the next attempt is skipped.
+        await world.api.rows(`UPDATE workflow SET due_at = clock_timestamp(), dispatch_after = clock_timestamp()
+          WHERE status IN ('queued', 'running') AND lease_until IS NULL AND due_at > clock_timestamp()`);
+        const rows = await world.api.rows<{ attempts: number; is_over: boolean }>(
+          `SELECT attempts, direction <> 'forward' AS is_over FROM workflow_step s JOIN workflow w ON w.id = workflow_id
+           WHERE kind = 'restore_offsite' AND s.name = 'fetch' AND subject_id = $1`,
+          [siteId],
+        );
+        return rows.find((row) => row.attempts > offsiteLimits.attemptsMax || row.is_over);
+      },
+      { timeoutMs: 90_000 },
+    );
+    expect(fetched).toMatchObject({ is_over: false });
+    world.s3.faults.clear();
+    expect(await restoring).toMatchObject({ status: 'succeeded' });
   });
 
   it.each<[string, FaultWish]>([

@@ -1,7 +1,7 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import { ArchiveError, systemErrorCode } from '@drydock/archive';
 import { AddressRefused } from '@drydock/service/outbound';
-import { OffsiteError, type OffsiteRefusal } from './offsite-storage';
+import { OffsiteError, OffsiteFailure, type OffsiteRefusal } from './offsite-storage';
 
 type Kind = OffsiteRefusal | 'missing' | 'may_pass';
 
@@ -75,11 +75,13 @@ function translated(error: unknown, isRead: boolean, depth = 0): unknown {
 
 /**
  * Turns refusals of the storage into {@link OffsiteError}s, and for reads a missing object into ArchiveError `missing`.
+ * Every other error becomes an {@link OffsiteFailure}, except an ArchiveError, which is about the object that was read.
  */
 export async function translateS3<T>(work: () => Promise<T>, { isRead = false } = {}): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw translated(error, isRead);
+    const told = translated(error, isRead);
+    throw told instanceof OffsiteError || told instanceof ArchiveError ? told : new OffsiteFailure(told);
   }
 }

@@ -45,8 +45,8 @@ export interface OffsiteDeadlines {
 export interface OffsiteReader {
   /**
    * Reads objects of the archive in the folder `objectKey`. Rejects with ArchiveError `missing` for a missing object,
-   * and with {@link OffsiteError} for a permanent refusal. Any other error may be transient. Reading stops with
-   * ArchiveError `tampered` at an object larger than any that Drydock writes.
+   * with {@link OffsiteError} for a permanent refusal, and with {@link OffsiteFailure} for a failure that may pass.
+   * Reading stops with ArchiveError `tampered` at an object larger than any that Drydock writes.
    */
   source(objectKey: string): ArchiveSource;
   /**
@@ -80,6 +80,17 @@ export class OffsiteError extends Error {
     super(`${refusal}: ${message}`, options);
     this.name = 'OffsiteError';
     this.refusal = refusal;
+  }
+}
+
+/**
+ * A failure of the storage that may pass, such as a refused connection or HTTP 503. Its cause is the error of the call.
+ * The class tells a failure of the storage from those of the site's host and of our own database.
+ */
+export class OffsiteFailure extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'OffsiteFailure';
   }
 }
 
