@@ -237,7 +237,8 @@ describe('a chain whose archives each hold a stream', () => {
   test('is packed on and verified within the limits, however much its superseded streams add up to', async () => {
     const limits = { rawBytesMax: 100, entriesMax: 3 };
     const chain: PackedLink[] = [];
-    for (let number = 0; number < 4; number += 1) chain.push(await packDirectory(folder, chain, [dumpOf(60)], { limits }));
+    for (let number = 0; number < 4; number += 1)
+      chain.push(await packDirectory(folder, chain, [dumpOf(60)], { limits }));
     expect(await verifyChain(chain, key, { limits })).toHaveLength(4);
     const target = join(freshFolder(), 'target');
     await extract({ chain, key, roots: { files: target }, limits });
