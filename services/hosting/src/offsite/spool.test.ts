@@ -246,7 +246,7 @@ describe('a disk that is full', () => {
 
   it('postpones a restore, even its last attempt, and takes back what the restore has spooled', async () => {
     const held = spooledArchive(new Remote(), folder, false);
-    const step = { attempt: 8, signal: new AbortController().signal };
+    const step = { failures: 7, signal: new AbortController().signal };
     const own = { workflowId: 'workflow', log: createLog({ service: 'test', level: 'silent' }) };
     const work = onStorage(step, 8, () =>
       onSpool({ offsite: { spoolDir } }, own, () => held.hold(pieceOf('segment-00000000'))),
