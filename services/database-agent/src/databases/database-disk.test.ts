@@ -29,7 +29,7 @@ import {
   spawnHost,
   type TestHost,
 } from '../../test/host';
-import { askAdmin, askCustomer, killMysql } from '../../test/mysql-customer';
+import { askAdmin, askCustomer, connectCustomer, killMysql } from '../../test/mysql-customer';
 
 const limitGb = 0.3;
 const chunkBytes = 8_000_000;
@@ -98,9 +98,16 @@ describe('a database of Postgres', () => {
     expect(await write()).toBe('25006');
   });
 
-  test('a session that frees space ends the limit', async () => {
+  test('a session that frees space ends the limit, and the sessions that began with it', async () => {
+    const kept = new pg.Client(customer(database));
+    kept.on('error', () => undefined);
+    await kept.connect();
+    const writeKept = (): Promise<unknown> => codeOf(kept.query("insert into filled values ('\\x00')"));
+    expect(await writeKept()).toBe('25006');
     await runSql(customer(database, writable), 'truncate filled');
     await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
+    await until(async () => (await writeKept()) !== '25006', { ...waits, what: 'the end of the kept session' });
+    await kept.end();
     expect(await runSql(customer(database), 'show default_transaction_read_only')).toEqual([
       { default_transaction_read_only: 'off' },
     ]);
@@ -142,12 +149,17 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
   const chunk = `insert into filled values (repeat('x', ${chunkBytes}))`;
 
   const runsEvents = async (): Promise<boolean> => {
-    await askCustomer(database, 'truncate told');
+    // The end of the limit may end the session of an attempt.
+    await until(async () => (await codeOf(askCustomer(database, 'truncate told'))) === 'done', waits);
     return until(async () => String(await askCustomer(database, 'select at from told limit 1')) !== '', waits);
   };
 
-  test('a new database runs its events', async () => {
+  test('a new database runs its events, and keeps its first sessions', async () => {
+    const first = await connectCustomer(database);
     expect(await runsEvents()).toBe(true);
+    await until(async () => (await host.client.readStorage(databaseId)) !== null, waits);
+    expect(await codeOf(first.query('select 1'))).toBe('done');
+    first.destroy();
   });
 
   test('above its storage it takes no rows and runs no events, also after a kill of its server, until rows are gone', async () => {
@@ -159,8 +171,17 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
     expect(await write()).toBe('ER_TABLEACCESS_DENIED_ERROR');
     await askCustomer(database, 'truncate told');
     expect(await askCustomer(database, 'select count(*) > 10 as kept from filled')).toEqual([{ kept: 1 }]);
+    const kept = await connectCustomer(database);
+    const writeKept = (): Promise<unknown> => codeOf(kept.query("insert into filled values ('x')"));
+    expect(await writeKept()).toBe('ER_TABLEACCESS_DENIED_ERROR');
     await askCustomer(database, 'truncate filled');
     await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
+    // A session that began with the limit does not stay without its rights.
+    await until(async () => (await writeKept()) !== 'ER_TABLEACCESS_DENIED_ERROR', {
+      ...waits,
+      what: 'the end of the kept session',
+    });
+    kept.destroy();
     expect(await runsEvents()).toBe(true);
   });
 

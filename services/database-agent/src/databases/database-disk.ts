@@ -67,18 +67,18 @@ export class DatabaseDisk {
     };
     this.sessionsCounted = this.isFull ? -1 : sessionsBegun;
     if (counted.logBytes > logBytesMax && !isMoving) await engine.trimLog(server.adminUrl);
-    let wasReadOnly: boolean | null;
+    let areOutdated = false;
     try {
-      wasReadOnly = await engine.isReadOnly(server.adminUrl, owner);
-      if (this.isFull !== wasReadOnly) await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
+      const isReadOnly = await engine.isReadOnly(server.adminUrl, owner);
+      if (this.isFull !== isReadOnly) areOutdated = await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
     } catch (error) {
       // The customer's sessions may hold all memory of the server, so that the agent gets no session. Their end frees
       // that memory.
       if (this.isFull) endpoint.endSessions();
       throw error;
     }
-    // A session keeps the rights that it had at its start, so the new limit needs new sessions.
-    if (this.isClosed || (this.isFull && wasReadOnly !== true)) endpoint.endSessions();
+    // A session keeps the rights that it had at its start. So the limit needs new sessions, and so does its end.
+    if (this.isClosed || areOutdated) endpoint.endSessions();
   }
 
   private get isFull(): boolean {

@@ -145,7 +145,9 @@ const suite = (): void => {
       // Open sessions are ended once the database is full, so the session of an attempt may be ended too.
       await until(empty, { ...waits, what: 'an empty table' });
       await writesAre('none');
-      expect(await run(site.database_url, 'select count(*) > 0 from heap')).toEqual([[1]]);
+      // The limit's end ends open sessions too.
+      const rows = await until(() => run(site.database_url, 'select count(*) > 0 from heap'), waits);
+      expect(rows).toEqual([[1]]);
     });
 
     test('a server that is killed is started again, and has every write that it had acknowledged', async () => {

@@ -73,11 +73,25 @@ const suite = (): void => {
         what: code,
       });
     await writesAre('ER_TABLEACCESS_DENIED_ERROR');
+    const { username: user, password } = new URL(site.database_url);
+    const kept = await createConnection({ socketPath: socket, user, password, database: 'site' });
+    kept.on('error', () => undefined);
+    const writeKept = (): Promise<string> =>
+      kept.query('insert into heap (text) values (1)').then(
+        () => 'none',
+        (error: unknown) => errorCodeOf(error),
+      );
     // The statements are repeated, because the session of this test may be ended as well.
     for (const sql of ['drop event filling', 'truncate heap'])
       await until(async () => (await refusalOf(sql, socket)) === 'none', { ...waits, what: sql });
     expect(await refusalOf('drop event filling', socket)).not.toBe('none');
     await hasRoom();
+    // A session that began with the limit does not stay without its rights.
+    await until(async () => (await writeKept()) !== 'ER_TABLEACCESS_DENIED_ERROR', {
+      ...waits,
+      what: 'the end of the kept session',
+    });
+    kept.destroy();
   });
 
   test('a session in the middle of a change of account is ended with the others of a full site', async () => {

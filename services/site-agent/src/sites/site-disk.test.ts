@@ -10,6 +10,7 @@ import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { errorCodeOf } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
+import pg from 'pg';
 import { packSite, stageSite } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
@@ -130,8 +131,20 @@ describe('a database', () => {
     expect(await runSql(site.database_url, 'select count(*)::int as n from heap where text = md5(text)')).toEqual([
       { n: 0 },
     ]);
+    const kept = new pg.Client({ connectionString: site.database_url });
+    kept.on('error', () => undefined);
+    await kept.connect();
+    const write = (): Promise<string> =>
+      kept.query('insert into heap values (1)').then(
+        () => 'none',
+        (error: unknown) => errorCodeOf(error),
+      );
+    expect(await write()).toBe('25006');
     await runSql(site.database_url, 'begin read write; truncate heap; commit');
     await writesAre('none');
+    // The session that began with the limit ends with it, so that its client connects again and can write.
+    await until(async () => (await write()) !== '25006', { ...waits, what: 'the end of the kept session' });
+    await kept.end();
   });
 
   it('that keeps growing gets no sessions any more; its neighbour keeps its own', async () => {

@@ -92,8 +92,7 @@ export class SiteDisk {
     if (found === null) return;
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     if (this.release !== release) return;
-    const before = this.database;
-    this.database = this.note('database', before, bytes);
+    this.database = this.note('database', this.database, bytes);
     // Open sessions may still write, and a closed database shrinks as its temporary files are removed. In both cases
     // the next check must read the size.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
@@ -104,9 +103,12 @@ export class SiteDisk {
       return database.endSiteSessions();
     }
     const isFull = this.database !== 'within';
-    if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
-    // The endpoint lets nobody into a closed database, but scheduled events (MariaDB) begin sessions of their own.
-    if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
+    const isSwitched = isFull !== found.isReadOnly;
+    if (isSwitched) await database.keepReadOnly(isFull);
+    // A session keeps the rights that it had at its start. So a session that began with the limit could not write after
+    // the limit's end either. The endpoint lets nobody into a closed database, but scheduled events (MariaDB) begin
+    // sessions of their own.
+    if (this.isDatabaseClosed || isSwitched) await database.endSiteSessions();
   }
 
   private note(what: 'files' | 'database', before: DiskState, bytes: number): DiskState {
