@@ -1,3 +1,4 @@
+export { diskFullMark } from './dump/database-properties';
 export { dumpDatabase } from './dump/dump-database';
 export { type DumpManifest, manifestSchema, readJson, sectionPaths } from './dump/dump-format';
 export { fingerprintDatabase } from './dump/fingerprint-database';

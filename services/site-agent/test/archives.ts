@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import type { PackResult, PackSpec } from '@drydock/agent/site';
+import type { PackResult, PackSpec, StageResult } from '@drydock/agent/site';
 import { type ArchiveLink, deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
 import { claim, type Filled, type TestHost } from './host';
 
@@ -47,10 +47,10 @@ export async function stageSite(
   siteId: string,
   { link, spec }: TestArchive,
   { releaseId, fence, signal }: { releaseId: string; fence: number; signal?: AbortSignal },
-): Promise<void> {
+): Promise<StageResult> {
   const chain = [{ archive_id: spec.archive_id, manifest_mac: link.expected.manifestMac, keys: spec.keys }];
   const given = { release_id: releaseId, origin: spec.origin, chain };
-  await client.stage(
+  return client.stage(
     siteId,
     given,
     { sources: [link.source] },

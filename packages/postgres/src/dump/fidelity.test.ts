@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { createOwnedDatabase, dumpedStatements, type OwnedDatabase, runAsAdmin } from '../../test/databases';
 import { loadDatabase } from '../load/load-database';
 import { runSql } from '../testing/run-sql';
+import { diskFullMark } from './database-properties';
 import { dumpDatabase } from './dump-database';
+import { type Section, sectionPaths } from './dump-format';
 
 async function throughDump(
   source: OwnedDatabase,
@@ -43,6 +46,51 @@ test('a restore returns the privileges, publications, comments and settings that
       obj_description(78, 'pg_largeobject') as object from pg_database d where d.datname = current_database()`;
   expect(await runSql(target.adminUrl, properties)).toEqual(await runSql(source.adminUrl, properties));
   expect(await runSql(target.url, 'select 1 as works from hidden.v')).toEqual([{ works: 1 }]);
+});
+
+/** Adds settings to a dump, as a dump of an earlier version has them. */
+async function* withSettings(sections: AsyncIterable<Section>, settings: object[]): AsyncGenerator<Section> {
+  for await (const section of sections) {
+    if (section.path !== sectionPaths.properties) {
+      yield section;
+      continue;
+    }
+    const parts: Buffer[] = [];
+    for await (const part of section.content) parts.push(part);
+    const properties = JSON.parse(Buffer.concat(parts).toString());
+    const text = JSON.stringify({ ...properties, settings: [...properties.settings, ...settings] });
+    yield { path: section.path, content: Readable.from([Buffer.from(text)]) };
+  }
+}
+
+test('a restore leaves out the read-only default of a full disk, also from a dump of an earlier version, and keeps the settings of the customer', async () => {
+  const source = await createOwnedDatabase();
+  const { name } = source;
+  const alter = `alter role ${name} in database ${name}`;
+  await runSql(source.url, `create table t (n int); ${alter} set work_mem = '5MB'`);
+  const limit = ['default_transaction_read_only', diskFullMark];
+  for (const key of limit) await runAsAdmin(`${alter} set ${key} = on`);
+  const { target, findings } = await throughDump(source);
+  for (const key of limit) await runAsAdmin(`${alter} reset ${key}`);
+  const earlier = await createOwnedDatabase();
+  const sections = withSettings(
+    dumpDatabase({ url: source.readerUrl }),
+    limit.map((key) => ({ is_owners: true, key, value: 'on' })),
+  );
+  const ofEarlier = await loadDatabase({ ...earlier.loader, sections });
+  expect([findings, ofEarlier.findings]).toEqual([[], []]);
+  const settingsSql = `select setconfig as settings from pg_db_role_setting s
+    join pg_database d on d.oid = s.setdatabase and d.datname = current_database()`;
+  for (const restored of [target, earlier]) {
+    expect(await runSql(restored.url, settingsSql)).toEqual([{ settings: ['work_mem=5MB'] }]);
+    await runSql(restored.url, 'insert into t values (1)');
+  }
+  // Without the mark, the read-only default is the customer's own.
+  await runAsAdmin(`${alter} set default_transaction_read_only = on`);
+  const { target: closed } = await throughDump(source);
+  expect(await runSql(closed.url, 'show default_transaction_read_only')).toEqual([
+    { default_transaction_read_only: 'on' },
+  ]);
 });
 
 test('a grant to a missing role gives nothing and is a finding; what was revoked from PUBLIC stays revoked', async () => {

@@ -3,7 +3,15 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Newcomers } from '@drydock/agent/host';
-import { bySocket, dropLogin, loginUrl, ScramClient, sessionStartupOptions, setRolePassword } from '@drydock/postgres';
+import {
+  bySocket,
+  diskFullMark,
+  dropLogin,
+  loginUrl,
+  ScramClient,
+  sessionStartupOptions,
+  setRolePassword,
+} from '@drydock/postgres';
 import { classifyDatabaseError } from '@drydock/service/database';
 import pg from 'pg';
 import { z } from 'zod';
@@ -24,8 +32,6 @@ const keptSessions = 20;
  * change the setting. Loads use roles of their own, which have no such limit.
  */
 const temporaryFiles = '1GB';
-/** A setting without effect. It marks the roles that the site agent has made read-only. */
-const readOnlyMark = 'drydock.is_disk_full';
 /** The bytes of exported snapshots. A session can export any number of them, and each takes a block of the disk. */
 const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
 /** The bytes of dynamic shared memory, which the processes of a parallel query share. */
@@ -330,19 +336,19 @@ export class SitesCluster {
    */
   async readUsage(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
     if (this.server?.isStarted === false) return null;
-    const marks = [`${readOnlyMark}=on`, 'default_transaction_read_only=on'];
+    const marks = [`${diskFullMark}=on`, 'default_transaction_read_only=on'];
     const { rows } = await this.admin.query(usageSql, [role, database, marks, this.server !== null]);
     return z.array(z.object({ bytes: z.number(), isReadOnly: z.boolean() })).parse(rows)[0] ?? null;
   }
 
   /**
    * Makes new sessions of the role read-only, or undoes that. A read-only session may still ask to write, so that rows
-   * can be deleted. `readOnlyMark` marks the setting as the site agent's, because a customer can make sessions
+   * can be deleted. `diskFullMark` marks the setting as the site agent's, because a customer can make sessions
    * read-only too.
    */
   async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
-    const names = ['default_transaction_read_only', readOnlyMark];
+    const names = ['default_transaction_read_only', diskFullMark];
     const changes = names.map((name) => (isOn ? `${alter} set ${name} = on` : `${alter} reset ${name}`));
     await this.overrule(changes.join('; '));
   }
