@@ -156,8 +156,12 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
     return until(async () => String(await askCustomer(database, 'select at from told limit 1')) !== '', waits);
   };
 
-  test('a new database runs its events', async () => {
+  test('a new database runs its events, and keeps its first sessions', async () => {
+    const first = await connectCustomer(database);
     expect(await runsEvents()).toBe(true);
+    await until(async () => (await host.client.readStorage(databaseId)) !== null, waits);
+    expect(await codeOf(first.query('select 1'))).toBe('done');
+    first.destroy();
   });
 
   test('above its storage it takes no rows and runs no events, also after a kill of its server, until rows are gone', async () => {

@@ -67,10 +67,10 @@ export class DatabaseDisk {
     };
     this.sessionsCounted = this.isFull ? -1 : sessionsBegun;
     if (counted.logBytes > logBytesMax && !isMoving) await engine.trimLog(server.adminUrl);
-    let isSwitched: boolean;
+    let areOutdated = false;
     try {
-      isSwitched = this.isFull !== (await engine.isReadOnly(server.adminUrl, owner));
-      if (isSwitched) await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
+      const isReadOnly = await engine.isReadOnly(server.adminUrl, owner);
+      if (this.isFull !== isReadOnly) areOutdated = await engine.keepReadOnly(server.adminUrl, owner, this.isFull);
     } catch (error) {
       // The customer's sessions may hold all memory of the server, so that the agent gets no session. Their end frees
       // that memory.
@@ -78,7 +78,7 @@ export class DatabaseDisk {
       throw error;
     }
     // A session keeps the rights that it had at its start. So the limit needs new sessions, and so does its end.
-    if (this.isClosed || isSwitched) endpoint.endSessions();
+    if (this.isClosed || areOutdated) endpoint.endSessions();
   }
 
   private get isFull(): boolean {

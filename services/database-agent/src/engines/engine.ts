@@ -158,9 +158,10 @@ export interface Engine {
   isReadOnly(adminUrl: string, owner: Owner): Promise<boolean | null>;
   /**
    * Switches a limit for the customer's new sessions on or off. With the limit, they cannot take more space, but can
-   * free some. Postgres cannot enforce that: its sessions are read-only by default, but may ask to write.
+   * free some. Postgres cannot enforce that: its sessions are read-only by default, but may ask to write. Resolves with
+   * whether sessions that began earlier have other rights than new ones.
    */
-  keepReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void>;
+  keepReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<boolean>;
   /** The ports of the sessions that have logged in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
   /** Ends the backend of the session that reaches the server from this port. */

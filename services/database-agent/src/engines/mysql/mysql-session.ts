@@ -138,27 +138,39 @@ const limitSchema = z.object({ rightsTaken: z.coerce.boolean(), eventsOff: z.coe
  * the rights that are left there, and the agent turns events on or off whenever it lets the customer in or keeps it
  * out.
  */
-export async function isMysqlReadOnly(adminUrl: string, { databaseName, username }: Owner): Promise<boolean | null> {
+export async function isMysqlReadOnly(adminUrl: string, owner: Owner): Promise<boolean | null> {
+  const { rightsTaken, eventsOff } = await withMysql(adminUrl, (server) => readLimit(server, owner));
+  return rightsTaken === eventsOff ? rightsTaken : null;
+}
+
+async function readLimit(
+  server: MysqlSession,
+  { databaseName, username }: Owner,
+): Promise<z.infer<typeof limitSchema>> {
   const sql = `select exists (select 1 from mysql.db where user = ${quoteText(username)} and host = '%'
     and db = ${quoteText(escapeWildcards(databaseName))} and insert_priv = 'N') as rightsTaken,
     @@global.event_scheduler = 'OFF' as eventsOff`;
-  const [limit] = await withMysql(adminUrl, (server) => server.read(limitSchema, sql));
-  return limit !== undefined && limit.rightsTaken === limit.eventsOff ? limit.rightsTaken : null;
+  const [limit] = await server.read(limitSchema, sql);
+  if (limit === undefined) throw new Error('the server did not say whether the limit is in force');
+  return limit;
 }
 
 /**
  * Takes the rights to fill the database from the customer and stops the customer's scheduled events, or gives the
- * rights back and starts the events again.
+ * rights back and starts the events again. Resolves with whether earlier sessions have other rights than new ones. A
+ * new database only has its events started, and its first sessions go on.
  */
-export async function keepMysqlReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<void> {
+export async function keepMysqlReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<boolean> {
   const revoke = `revoke ${fillingRights} on ${onlyDatabase(owner.databaseName)}.* from ${customerOf(owner.username)}`;
-  await withMysql(adminUrl, async (server) => {
+  return withMysql(adminUrl, async (server) => {
+    const { rightsTaken } = await readLimit(server, owner);
     // MySQL refuses to revoke rights that were revoked before, so all rights are given first.
     await server.run(grantAll(owner));
     if (isOn) await server.run(revoke);
     await server.run(`set global event_scheduler = ${isOn ? 'off' : 'on'}`);
     // A running event is a session of the customer's too. The endpoint does not know it and cannot end it.
     if (isOn) await endSessions(server, await server.read(idSchema, sessionsSql(owner.username)));
+    return isOn || rightsTaken;
   });
 }
 

@@ -234,7 +234,10 @@ export const postgresEngine: Engine = {
   // Postgres removes its log itself at each checkpoint.
   trimLog: async () => undefined,
   isReadOnly,
-  keepReadOnly: (adminUrl, _owner, isOn) => keepReadOnly(adminUrl, isOn),
+  keepReadOnly: async (adminUrl, _owner, isOn) => {
+    await keepReadOnly(adminUrl, isOn);
+    return true;
+  },
   readKnownPorts,
   endBackend,
   applyAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {
