@@ -35,27 +35,6 @@ function withoutPlatforms(settings: Setting[]): Setting[] {
 }
 
 /**
- * A setting without effect, which only a superuser can store. It marks the owner of a database with a full disk, whose
- * sessions the platform has made read-only by default.
- */
-export const diskFullMark = 'drydock.is_disk_full';
-
-/** A setting of the database, or of its owner in the database. */
-const settingSchema = z.strictObject({ is_owners: z.boolean(), key: z.string(), value: z.string() });
-type Setting = z.infer<typeof settingSchema>;
-
-/**
- * Leaves out the settings of the platform, which dumps of earlier versions have too. A load acts as the owner, who may
- * not store {@link diskFullMark}. Without the mark, nobody would end the read-only default of a restored database.
- */
-function withoutPlatforms(settings: Setting[]): Setting[] {
-  const isMarked = settings.some((setting) => setting.is_owners && setting.key === diskFullMark);
-  const isLimit = ({ is_owners: isOwners, key, value }: Setting): boolean =>
-    isMarked && isOwners && key === 'default_transaction_read_only' && value === 'on';
-  return settings.filter((setting) => !setting.key.startsWith('drydock.') && !isLimit(setting));
-}
-
-/**
  * Properties that pg_dump does not write with the arguments of dump-schema.ts: those of the database, and the owners,
  * comments and grants of large objects.
  */
