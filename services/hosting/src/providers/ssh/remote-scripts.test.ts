@@ -6,7 +6,11 @@ import { textOfScript } from './remote-scripts';
 
 const root = mkdtempSync(path.join(tmpdir(), 'drydock-scripts-'));
 const ordinaryUser = 65_534;
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => {
+  // The script opens a folder for reading only, and its owner may not remove what is in such a folder.
+  spawnSync('chmod', ['-R', 'u+rwx', root]);
+  rmSync(root, { recursive: true, force: true });
+});
 
 /** Runs `command` as an ordinary account, who owns everything below `root`. Modes exclude nobody who is root. */
 function asOwner(...command: string[]) {
