@@ -82,7 +82,12 @@ const dashboards = {
         'sum by (db_client_connection_pool_name, db_client_connection_state) (db_client_connection_count{process="$process"})',
         '{{db_client_connection_pool_name}} {{db_client_connection_state}}',
       ],
-      ['Event loop, p99', 's', 'max by (instance) (nodejs_eventloop_delay_p99{process="$process"})', '{{instance}}'],
+      [
+        'Event loop, p99 (50 ms when idle)',
+        's',
+        'max by (instance) (nodejs_eventloop_delay_p99{process="$process"})',
+        '{{instance}}',
+      ],
       ['Heap', 'bytes', 'sum by (instance) (v8js_memory_heap_used{process="$process"})', '{{instance}}'],
       [
         'Calls to others, p99',

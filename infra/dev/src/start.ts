@@ -60,7 +60,12 @@ async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ confi
   const elsewhere = Object.keys(common).find((name) => /^OTEL_EXPORTER_OTLP_(?:TRACES_)?ENDPOINT$/.test(name));
   if (elsewhere !== undefined) throw new Error(`Traces go to ${elsewhere} already: unset it, or leave --traces out`);
   const traces = await startTraceViewer();
-  const commonEnvironment = { TRACE_READS: '1', ...common, OTEL_EXPORTER_OTLP_ENDPOINT: traces.url };
+  const commonEnvironment = {
+    TRACE_READS: '1',
+    OTEL_BSP_SCHEDULE_DELAY: '500', // so that a trace can be seen soon after the request
+    ...common,
+    OTEL_EXPORTER_OTLP_ENDPOINT: traces.url,
+  };
   return { config: { ...config, commonEnvironment }, traces };
 }
 

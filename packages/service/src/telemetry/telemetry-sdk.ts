@@ -38,7 +38,7 @@ import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
 const exportLimits = () => ({
   maxQueueSize: setting('OTEL_BSP_MAX_QUEUE_SIZE', 2_048),
   maxExportBatchSize: setting('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512),
-  scheduledDelayMillis: setting('OTEL_BSP_SCHEDULE_DELAY', 1_000),
+  scheduledDelayMillis: setting('OTEL_BSP_SCHEDULE_DELAY', 5_000),
   exportTimeoutMillis: setting('OTEL_BSP_EXPORT_TIMEOUT', exportTimeoutMs),
 });
 const senderLimits = () => ({
@@ -96,7 +96,8 @@ const instrumentations = () => [
     ignoreConnectSpans: !isFullDetail,
   }),
   ...(isFullDetail ? [new PrismaInstrumentation(), redisInstrumentation()] : []),
-  new RuntimeNodeInstrumentation(),
+  // Its timer measures the delay of the event loop. The default of 10 ms costs each process 0.5 % of a core.
+  new RuntimeNodeInstrumentation({ monitoringPrecision: 50 }),
 ];
 
 const redisInstrumentation = () =>
