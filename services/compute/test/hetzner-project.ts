@@ -28,7 +28,8 @@ export interface HetznerProject {
   machinesNamed(name: string): Promise<number[]>;
   snapshotsOf(machineId: string): Promise<number[]>;
   writeDisk(machineId: string, content: string): Promise<unknown>;
-  readDisk(machineId: string): Promise<string>;
+  /** The content of a file, by default of `/srv/state`; empty if there is none. */
+  readDisk(machineId: string, file?: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -108,7 +109,8 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
       return listed.images.filter(({ created_from: from }) => String(from.id) === machineId).map(({ id }) => id);
     },
     writeDisk: (machineId, content) => ask(adminToken, 'PUT', `/emulator/servers/${machineId}/disk/srv/state`, content),
-    readDisk: (machineId) => ask(adminToken, 'GET', `/emulator/servers/${machineId}/disk/srv/state`).catch(() => ''),
+    readDisk: (machineId, file = '/srv/state') =>
+      ask(adminToken, 'GET', `/emulator/servers/${machineId}/disk${file}`).catch(() => ''),
     close: async () => {
       await closeServer(server);
       rmSync(stateDir, { recursive: true, force: true });

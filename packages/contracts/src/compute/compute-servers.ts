@@ -10,6 +10,7 @@ import {
   metadataSchema,
   pageOf,
   pageQuerySchema,
+  sshKeySchema,
   text,
   textFilter,
   timestampSchema,
@@ -151,6 +152,15 @@ export const orderComputeServer = endpoint({
         .max(60)
         .optional()
         .describe('Buys a term of 1 to 60 months. Left out: charged by the started hour.'),
+      ssh_keys: z
+        .array(sshKeySchema)
+        .min(1)
+        .max(10)
+        .optional()
+        .describe(
+          'Up to 10 public keys of OpenSSH that may sign in as login_user. Left out: nobody can sign in at a provider ' +
+            'that gives the machine a random password.',
+        ),
       metadata: metadataChangeSchema
         .optional()
         .describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
@@ -161,7 +171,7 @@ export const orderComputeServer = endpoint({
     }),
   example: { name: 'Web', deploy_target: 'fsn', spec: 'cpx11', image: 'ubuntu-24.04', zone: 'fsn1' },
   response: { status: 202, schema: computeServerSchema },
-  problems: ['quota_exceeded', 'deploy_target_unknown', 'size_not_offered'],
+  problems: ['quota_exceeded', 'deploy_target_unknown', 'size_not_offered', 'ssh_keys_unsupported'],
   tags,
 });
 

@@ -170,3 +170,26 @@ export interface CreatedBetween {
   created_after?: Date | undefined;
   created_before?: Date | undefined;
 }
+
+/** The types of OpenSSH's public keys, as OpenSSH writes them. */
+const sshKeyTypes =
+  /^(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)$/;
+
+/** Whether the text is `TYPE DATA [COMMENT]`, and the data is a key of that type (RFC 4253, 6.6). */
+function isSshKey(line: string): boolean {
+  const [type = '', data = ''] = line.split(' ');
+  const bytes = Buffer.from(data, 'base64');
+  return (
+    sshKeyTypes.test(type) &&
+    bytes.toString('base64') === data &&
+    bytes.length > type.length + 8 &&
+    bytes.readUInt32BE(0) === type.length &&
+    bytes.toString('latin1', 4, 4 + type.length) === type
+  );
+}
+
+/** A line of `authorized_keys` without options, such as the content of `id_ed25519.pub`. */
+export const sshKeySchema = text(2_000).refine(
+  isSshKey,
+  'must be the line of a public key of OpenSSH, such as id_ed25519.pub',
+);

@@ -83,6 +83,11 @@ export const computeProblems = {
     title: "The server's provider cannot rebuild it",
     advice: 'capabilities of the server says what its provider can do; order a new server from the image instead.',
   },
+  ssh_keys_unsupported: {
+    status: 422,
+    title: 'The provider of this compute range takes no SSH keys',
+    advice: 'Order without ssh_keys, or at a compute range whose servers have the capability compute:ssh_keys.',
+  },
   // Failures of a workflow. They are shown with the workflow
   order_refused: {
     status: 422,

@@ -33,6 +33,8 @@ const serverSchema = z.strictObject({
   isProtected: z.boolean(),
   /** Whether the order had SSH keys or user data. Without them, a creation and each rebuild make a password of root. */
   hasKeys: z.boolean().default(false),
+  /** The user data of the order or of the last rebuild that had some. */
+  userData: z.string().default(''),
   labels,
   created: z.number(),
   ipv4: z.string().nullable(),
@@ -180,6 +182,18 @@ function endDueActions(state: HetznerState, now: number): boolean {
   return over.length > 0;
 }
 
+/** The files that cloud-init writes at the first boot. Of all its settings only SSH keys, in JSON, are known here. */
+function writtenByCloudInit(userData: string): Record<string, string> {
+  try {
+    const { ssh_authorized_keys: keys } = cloudConfigSchema.parse(JSON.parse(userData.replace(/^#cloud-config\n/, '')));
+    return { '/root/.ssh/authorized_keys': keys.map((key) => `${key}\n`).join('') };
+  } catch {
+    return {};
+  }
+}
+
+const cloudConfigSchema = z.looseObject({ ssh_authorized_keys: z.array(z.string()) });
+
 function endAction(state: HetznerState, action: Action): void {
   action.status = action.willFail ? 'error' : 'success';
   action.finished = action.endsAt;
@@ -190,7 +204,8 @@ function endAction(state: HetznerState, action: Action): void {
     server.status = action.statusBefore === 'initializing' ? 'off' : action.statusBefore;
     return;
   }
-  if (action.disk !== null && action.command !== 'create_image') server.disk = { ...action.disk };
+  if (action.disk !== null && action.command !== 'create_image')
+    server.disk = { ...action.disk, ...writtenByCloudInit(server.userData) };
   if (action.command === 'rebuild_server') server.imageId = action.imageId;
   if (action.command === 'delete_server') {
     state.servers = state.servers.filter(({ id }) => id !== server.id);

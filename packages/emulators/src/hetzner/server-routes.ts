@@ -119,6 +119,7 @@ function rebuild(world: HetznerWorld, project: string, call: Call, values: PathV
   if (image.architecture !== type?.architecture)
     throw invalidField('image', 'image has another architecture than the server type');
   if (image.diskSize > type.disk) throw invalidField('image', 'image disk is bigger than server type disk');
+  server.userData = user_data ?? server.userData;
   return jsonReply(201, {
     action: showAction(world, startAction(world, server, 'rebuild_server', { image, disk: image.disk })),
     root_password: passwordOf(server, user_data),
@@ -242,6 +243,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
     isHiddenLocked: false,
     isProtected: false,
     hasKeys: (order.ssh_keys ?? []).length > 0 || order.user_data !== undefined,
+    userData: order.user_data ?? '',
     labels: order.labels ?? {},
     created: world.clock.now(),
     // These addresses are reserved for documentation.

@@ -170,6 +170,8 @@ function change(world: ProxmoxWorld, account: string, call: Call, values: PathVa
   vm.cores = wanted.cores ?? vm.cores;
   vm.memoryMb = wanted.memory ?? vm.memoryMb;
   vm.description = wanted.description ?? vm.description;
+  vm.ciuser = wanted.ciuser ?? vm.ciuser;
+  vm.sshkeys = wanted.sshkeys ?? vm.sshkeys;
   world.save();
   return dataReply(null);
 }

@@ -34,6 +34,11 @@ const vmSchema = z.strictObject({
   memoryMb: z.int(),
   diskGb: z.int(),
   storage: z.string(),
+  /** Whether the VM has a drive from which cloud-init reads its settings. */
+  hasCloudInit: z.boolean().default(false),
+  ciuser: z.string().default(''),
+  /** Lines of `authorized_keys`, URL-encoded. */
+  sshkeys: z.string().default(''),
   /** The addresses that the guest agent reports, or null without an agent. */
   addresses: z.array(z.string()).nullable(),
   /** The snapshot from which the present state derives. */
@@ -91,7 +96,7 @@ export const storages = [
   { storage: 'local-zfs', type: 'zfspool', content: 'images,rootdir' },
 ];
 
-const template = (vmid: number, name: string, storage: string): Vm => ({
+const template = (vmid: number, name: string, storage: string, hasCloudInit: boolean): Vm => ({
   ...{
     vmid,
     account: null,
@@ -105,12 +110,13 @@ const template = (vmid: number, name: string, storage: string): Vm => ({
     description: '',
   },
   ...{ cores: 1, memoryMb: 1_024, diskGb: 10, storage, addresses: null, parent: null, snapshots: [] },
+  ...{ hasCloudInit, ciuser: '', sshkeys: '' },
   disk: { '/etc/os-release': `NAME=${name}\n` },
 });
 
 export const templates = (): Vm[] => [
-  template(9_000, 'debian-12', 'local-lvm'),
-  template(9_001, 'debian-12-zfs', 'local-zfs'),
+  template(9_000, 'debian-12', 'local-lvm', true),
+  template(9_001, 'debian-12-zfs', 'local-zfs', false),
 ];
 
 /** The duration of each type of task in seconds of the emulator's time. */
@@ -147,7 +153,11 @@ function endTask(state: ProxmoxState, task: Task): void {
 }
 
 const effects: Readonly<Record<string, (vm: Vm, task: Task, state: ProxmoxState) => void>> = {
-  qmstart: (vm) => setPower(vm, true),
+  qmstart: (vm) => {
+    if (vm.hasCloudInit && vm.sshkeys !== '')
+      vm.disk[`/${vm.ciuser}/.ssh/authorized_keys`] = `${decodeURIComponent(vm.sshkeys)}\n`;
+    setPower(vm, true);
+  },
   qmreboot: (vm) => setPower(vm, true),
   qmreset: (vm) => setPower(vm, true),
   qmstop: (vm) => setPower(vm, false),

@@ -63,6 +63,7 @@ export const showConfig = (vm: Vm) =>
 const showWhole = (vm: Vm) => ({
   ...{ name: vm.name, description: vm.description, cores: vm.cores, memory: String(vm.memoryMb), ostype: 'l26' },
   scsi0: `${vm.storage}:vm-${vm.vmid}-disk-0,size=${vm.diskGb}G`,
+  ...(vm.hasCloudInit ? { ide2: `${vm.storage}:vm-${vm.vmid}-cloudinit,media=cdrom` } : {}),
   digest: digestOf(vm),
   ...(vm.addresses === null ? {} : { agent: '1' }),
   ...(vm.isTemplate ? { template: 1 } : {}),
@@ -158,6 +159,12 @@ export const bodySchemas = {
     memory: int.pipe(z.int().min(16)).optional(),
     description: z.string().max(8_192).optional(),
     agent: z.string().optional(),
+    ciuser: z.string().optional(),
+    /** Lines of `authorized_keys`, URL-encoded. */
+    sshkeys: z
+      .string()
+      .regex(/^[-%a-zA-Z0-9_.!~*'()]*$/)
+      .optional(),
     digest: z.string().max(64).optional(),
   }),
   resize: z.strictObject({

@@ -60,6 +60,18 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect(await world.driver.findMachine('nobody')).toBeNull();
   });
 
+  it('lets the ordered SSH keys sign in as root, or refuses the order if it cannot', async () => {
+    const sshKeys = ['ssh-ed25519 AAAAC3Nz/+anna== Anna’s laptop, 50 %', 'ssh-ed25519 AAAAC3NzBen ben@example.com'];
+    const change: Change = { kind: 'create', reference: reference(), order: { ...rig.order(), sshKeys } };
+    if (!world.driver.capabilities.includes('compute:ssh_keys')) {
+      const checkpoint = await world.driver.prepare(change);
+      expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('unsupported');
+      return;
+    }
+    const machineId = await orderMachine(world, change.order);
+    expect(await world.admin.readDisk(machineId, '/root/.ssh/authorized_keys')).toBe(`${sshKeys.join('\n')}\n`);
+  });
+
   it('rolls a machine back once: the disk has the content of the snapshot, and the machine runs', async () => {
     const { machineId, snapshotId, rollback } = await changedMachine();
     const sent = await world.driver.send(rollback, await world.driver.prepare(rollback));

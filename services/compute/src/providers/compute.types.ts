@@ -114,6 +114,8 @@ export interface MachineOrder {
   image: string;
   /** The provider's name for the location: a Hetzner location, a Proxmox node, or the zone of a QEMU target. */
   zone: string;
+  /** Public keys of OpenSSH that may sign in as root. Needs `compute:ssh_keys` if there is any. */
+  sshKeys?: readonly string[];
   /**
    * Labels that are stored with the machine, if the provider can store them. Keys and values consist of
    * `[A-Za-z0-9._-]` and have at most 63 characters.

@@ -21,11 +21,14 @@ export const orderServer = (context: HandlerContext) =>
         image,
         zone,
         term_months: termMonths = null,
+        ssh_keys: sshKeys = [],
       } = request.body;
       const owner = ownerOf(request.caller);
       const target = targetOf(context.targets, { ...owner, deployTarget });
       if (target === undefined)
         throw problem('deploy_target_unknown', { extra: { deploy_targets: [...context.targets[owner.mode].keys()] } });
+      if (sshKeys.length > 0 && !target.provider.capabilities.includes('compute:ssh_keys'))
+        throw problem('ssh_keys_unsupported');
       const { spec, price } = sizeOf(target.offer, request.body);
       await assertWithinQuota(context.database.sql(tx), context.quota, owner);
       const id = uuidv7();
@@ -36,6 +39,7 @@ export const orderServer = (context: HandlerContext) =>
         status: 'provisioning',
         // The images of all providers have this user.
         loginUser: 'root',
+        hasSshKeys: sshKeys.length > 0,
         currency: target.offer.currency,
         amountMinor: termMonths === null ? price.hourMinor : price.monthMinor,
         subscriptionId: isSubscribed ? uuidv7() : null,
@@ -44,7 +48,8 @@ export const orderServer = (context: HandlerContext) =>
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onServer(id),
         definition: orderServerWorkflow,
-        input: { deployTarget, spec, image, zone },
+        // A worker of the release before knows no `sshKeys`, so an order without keys does not have the field.
+        input: { deployTarget, spec, image, zone, ...(sshKeys.length === 0 ? {} : { sshKeys }) },
         action: 'server.order',
         id,
       });

@@ -66,6 +66,13 @@ it('makes one machine, which is named by the server’s id and runs', async () =
   expect(await world.project.machinesNamed(server.id)).toHaveLength(1);
 });
 
+it('makes a machine that the ordered SSH keys open', async () => {
+  const sshKeys = ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKxEgF8OZ9/8c/o0W9xLrFiZ5+2cFhyKTaBqhcSnbsOG anna@example.com'];
+  const { server } = await outcomeOf({ ssh_keys: sshKeys });
+  const [machineId] = await world.project.machinesNamed(server.id);
+  expect(await world.project.readDisk(String(machineId), '/root/.ssh/authorized_keys')).toBe(`${sshKeys[0]}\n`);
+});
+
 it('charges by the started hour once the machine can be used, and nothing in the sandbox', async () => {
   const { server } = await outcomeOf();
   expect(server.billing).toMatchObject({ mode: 'metered', status: 'active', started_hours: 1, amount_minor: 1 });

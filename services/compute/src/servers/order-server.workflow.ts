@@ -60,7 +60,10 @@ async function startMachine(step: Step, driver: ComputeDriver, machineId: string
   if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
 }
 
-const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image: z.string(), zone: z.string() });
+const input = z.strictObject({
+  ...{ deployTarget: z.string(), spec: z.string(), image: z.string(), zone: z.string() },
+  sshKeys: z.array(z.string()).optional(),
+});
 
 type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
@@ -68,8 +71,8 @@ type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | '
  * The order of the machine. The machine's name is Drydock's id of the server, so that the machine can be found if the
  * answer to the order was lost.
  */
-const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
-  ...{ name: subject.id, spec, image, zone },
+const orderOf = ({ subject, orgId, input: { spec, image, zone, sshKeys = [] } }: Omit<OrderStep, 'workflowId'>) => ({
+  ...{ name: subject.id, spec, image, zone, sshKeys },
   labels: { 'managed-by': 'drydock', org: orgId },
 });
 

@@ -29,6 +29,7 @@ export const preflightRebuild = (context: HandlerContext) =>
           detail: 'The machine is stopped without notice.',
         },
         machine !== null &&
+          !server.hasSshKeys &&
           readerOf(context, server).changesRootPassword === true && {
             level: 'WARNING',
             code: 'root_password_changed',

@@ -26,6 +26,7 @@ export type NewServer = Pick<
   | 'image'
   | 'status'
   | 'loginUser'
+  | 'hasSshKeys'
   | 'termMonths'
   | 'currency'
   | 'amountMinor'

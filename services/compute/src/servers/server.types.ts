@@ -44,6 +44,8 @@ export interface Server extends Owner {
   suspended: boolean;
   suspensionReason: string;
   loginUser: string;
+  /** Whether the order had SSH keys, which also open the machine after a rollback or rebuild. */
+  hasSshKeys: boolean;
   blueprint: string;
   clusterId: string;
   clusterRole: string;

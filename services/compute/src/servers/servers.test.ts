@@ -7,13 +7,19 @@ import { givenServer } from '../../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../../test/hetzner-project';
 
 const owner = callerOf();
+/** A range on this host, whose machines take no SSH keys. */
+const here = {
+  ...{ driver: 'qemu', folder: '/nowhere/machines', images: { guest: { disk: '/nowhere/guest.qcow2' } } },
+  sizes: { small: { cpus: 1, memory_mb: 64, disk_gb: 1 } },
+  ...{ currency: 'EUR', specs: { small: { hour_minor: 1, month_minor: 1 } }, plans: { small: 'small' } },
+};
 const sandbox = callerOf({ orgId: owner.orgId, mode: 'sandbox' });
 let project: HetznerProject;
 let api: ServiceApi;
 beforeAll(async () => {
   project = await openHetznerProject();
   api = await startApi(owner, {
-    targets: { fsn: project.target() },
+    targets: { fsn: project.target(), here },
     sandboxTargets: { fsn: project.target({}, 'sandbox') },
   });
 });
@@ -23,6 +29,7 @@ afterAll(async () => {
 });
 
 const order = { name: 'Web', deploy_target: 'fsn', plan_code: 'small', image: 'ubuntu-24.04', zone: 'fsn1' };
+const sshKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKxEgF8OZ9/8c/o0W9xLrFiZ5+2cFhyKTaBqhcSnbsOG anna@example.com';
 const buy = (body: object = {}, options: object = {}) =>
   api.call('POST', '/v1/compute/servers', { body: { ...order, ...body }, ...options });
 
@@ -105,14 +112,44 @@ describe('POST /v1/compute/servers', () => {
     ['an image by its number, which may be another customer’s snapshot', { image: '4711' }],
     ['an unknown field', { user_data: 'x' }],
     ['a term of no month', { term_months: 0 }],
+    ['no SSH key in a list', { ssh_keys: [] }],
+    ['a key with options', { ssh_keys: [`command="sh" ${sshKey}`] }],
+    ['two keys in one', { ssh_keys: [`${sshKey}\n${sshKey}`] }],
+    ['a key that was cut off', { ssh_keys: ['ssh-ed25519 AAAAC3NzaC1'] }],
+    ['a key of another type than it says', { ssh_keys: [sshKey.replace('ssh-ed25519', 'ssh-rsa')] }],
+    ['a private key', { ssh_keys: ['-----BEGIN OPENSSH PRIVATE KEY-----'] }],
   ])('refuses %s', async (_what, change) => {
     expect((await buy(change)).json).toMatchObject({ status: 422, code: 'invalid_request' });
+  });
+
+  it('refuses SSH keys at a range whose machines take none', async () => {
+    expect((await buy({ deploy_target: 'here', ssh_keys: [sshKey] })).json).toMatchObject({
+      status: 422,
+      code: 'ssh_keys_unsupported',
+    });
+  });
+
+  it('a preflight does not warn of a new password of root if the server was ordered with SSH keys', async () => {
+    const { id } = (await buy({ ssh_keys: [sshKey] })).json as ComputeServerView;
+    const machineId = await project.makeMachine({ name: id });
+    await api.rows(
+      "UPDATE servers SET machine_id = $2, status = 'active', operable = true, active_since = now() WHERE id = $1",
+      [id, machineId],
+    );
+    for (const change of ['rebuild', `snapshots/${await project.makeSnapshot(machineId)}`]) {
+      const path = `/v1/compute/servers/${id}/${change}/preflight`;
+      const body = change === 'rebuild' ? { image: 'debian-12' } : undefined;
+      const { findings } = (await api.call('POST', path, body === undefined ? {} : { body })).json as {
+        findings: { code: string }[];
+      };
+      expect(findings.map(({ code }) => code)).toEqual(['server_running', 'take_a_snapshot']);
+    }
   });
 
   it('refuses an unknown range or size, and names those on offer', async () => {
     expect((await buy({ deploy_target: 'mars' })).json).toMatchObject({
       code: 'deploy_target_unknown',
-      deploy_targets: ['fsn'],
+      deploy_targets: ['fsn', 'here'],
     });
     expect((await buy({ plan_code: 'huge' })).json).toMatchObject({ code: 'size_not_offered', plans: ['small'] });
     expect((await buy({ plan_code: undefined, spec: 'cpx41' })).json).toMatchObject({

@@ -32,7 +32,8 @@ export async function readRollbackWorld(
   snapshotId: string,
 ): Promise<RollbackWorld> {
   const reader = readerOf(context, server);
-  const { capabilities, changesRootPassword = false } = reader;
+  const { capabilities } = reader;
+  const changesRootPassword = reader.changesRootPassword === true && !server.hasSshKeys;
   const { machineId } = server;
   if (machineId === null) return { machine: null, snapshot: null, capabilities, changesRootPassword };
   const [machine, snapshot] = await readForRequest((signal) =>

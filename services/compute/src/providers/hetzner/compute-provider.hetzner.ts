@@ -151,9 +151,19 @@ async function sendChange(
   }
 }
 
+/**
+ * The keys as a configuration for cloud-init, in which JSON counts as YAML. A rebuild applies it again. The provider's
+ * own `ssh_keys` would need an object in the project for each key.
+ */
+const userDataOf = (sshKeys: readonly string[]): string =>
+  `#cloud-config\n${JSON.stringify({ disable_root: false, ssh_authorized_keys: sshKeys })}\n`;
+
 async function sendCreate(api: ProviderApi, { kind, order }: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
-  const { name, spec, image, zone, labels } = order;
-  const value = { name, server_type: spec, image, location: zone, labels };
+  const { name, spec, image, zone, labels, sshKeys = [] } = order;
+  const value = {
+    ...{ name, server_type: spec, image, location: zone, labels },
+    ...(sshKeys.length === 0 ? {} : { user_data: userDataOf(sshKeys) }),
+  };
   const { server, action } = await api.change(
     { method: 'POST', path: ['servers'], body: { kind: 'json', value } },
     kind,

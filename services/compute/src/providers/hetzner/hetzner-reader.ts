@@ -262,7 +262,7 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
   const poll = createPolls(api);
   return {
     provider: 'hetzner',
-    capabilities: ['compute:snapshots', 'compute:rebuild'],
+    capabilities: ['compute:snapshots', 'compute:rebuild', 'compute:ssh_keys'],
     // Drydock orders every machine without SSH keys.
     changesRootPassword: true,
     readMachine: async (machineId, signal) => {

@@ -3,7 +3,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { closeServer, listen } from '@drydock/service/http';
 import { until } from '@drydock/testing/wait';
 import { hetznerRig } from '../../../test/hetzner-rig';
-import { openRig, orderMachine, type RigWorld, reference, refusalOf, takeSnapshot } from '../../../test/provider-rig';
+import {
+  carryOut,
+  openRig,
+  orderMachine,
+  type RigWorld,
+  reference,
+  refusalOf,
+  takeSnapshot,
+} from '../../../test/provider-rig';
 import type { Change } from '../compute.types';
 
 const rig = hetznerRig(100_000);
@@ -36,6 +44,13 @@ it('a change that is aborted while it waits out a conflict was not accepted, and
   expect((await world.admin.readLedger()).filter(({ op }) => op === rig.rollbackOp)).toEqual([]);
   await world.admin.clearFaults();
   expect(await world.driver.send(change, checkpoint)).toMatchObject({ machineId, actionId: expect.any(String) });
+});
+
+it('lets the ordered SSH keys sign in also after a rebuild', async () => {
+  const sshKeys = ['ssh-ed25519 AAAAC3NzAnna'];
+  const machineId = await orderMachine(world, { ...rig.order(), sshKeys });
+  await carryOut(world, { kind: 'rebuild', reference: reference(), machineId, image: 'debian-12' });
+  expect(await world.admin.readDisk(machineId, '/root/.ssh/authorized_keys')).toBe(`${sshKeys[0]}\n`);
 });
 
 it('reports a wrong URL as an error, and not as a project without machines', async () => {

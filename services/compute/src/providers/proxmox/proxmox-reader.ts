@@ -160,7 +160,7 @@ async function onlyNewest(api: ProviderApi, vm: Resource, signal?: AbortSignal):
 export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   provider: 'proxmox',
   // `compute:rebuild` is missing, because a VM cannot be rebuilt in place.
-  capabilities: ['compute:snapshots'],
+  capabilities: ['compute:snapshots', 'compute:ssh_keys'],
   readMachine: (machineId, signal) => readMachine(api, machineId, signal),
   findMachine: async (name, signal) => {
     const vm = await findOrderedVm(api, name, signal);

@@ -141,9 +141,17 @@ it('refuses to start a machine whose ordered size is not configured any more', a
   expect(await send(start('gone'))).toMatchObject({ actionId: null });
 });
 
+it('does not start a machine with SSH keys whose template lacks a drive of cloud-init', async () => {
+  const order = { ...rig.order(), image: 'debian-12-zfs', sshKeys: ['ssh-ed25519 AAAAC3NzAnna'] };
+  const { machineId } = await carryOut(world, { kind: 'create', reference: reference(), order });
+  const start: Change = { kind: 'start', reference: reference(), machineId, order };
+  expect((await refusalOf(send(start))).reason).toBe('order_refused');
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off' });
+});
+
 it('refuses a rebuild, which this provider does not support', async () => {
   const machineId = await orderMachine(world, rig.order());
-  expect(world.driver.capabilities).toEqual(['compute:snapshots']);
+  expect(world.driver.capabilities).not.toContain('compute:rebuild');
   expect(
     (await refusalOf(send({ kind: 'rebuild', reference: reference(), machineId, image: 'debian-12' }))).reason,
   ).toBe('unsupported');

@@ -201,7 +201,8 @@ async function sendCreate(
   change: Of<'create'>,
   signal?: AbortSignal,
 ): Promise<Accepted> {
-  const { name, spec, image, zone, labels } = change.order;
+  const { name, spec, image, zone, labels, sshKeys = [] } = change.order;
+  if (sshKeys.length > 0) throw new ComputeError('unsupported', 'qemu machines take no SSH keys');
   const size = Object.hasOwn(options.sizes, spec) ? options.sizes[spec] : undefined;
   const system = Object.hasOwn(options.images, image) ? options.images[image] : undefined;
   if (size === undefined || system === undefined || zone !== options.zone || !isName(name))
