@@ -56,6 +56,7 @@ const shortNames: Readonly<Record<string, string>> = {
   permissions: 'permission',
   primary_domain: 'domain',
   scopes: 'scope',
+  ssh_keys: 'ssh-key',
 };
 
 /** Stands for null during parsing, because commander treats null as a missing value. */
