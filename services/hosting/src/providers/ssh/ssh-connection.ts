@@ -34,8 +34,8 @@ const keepaliveMs = 10_000;
 const keepaliveMissesMax = 3;
 
 /**
- * Resolves once the account is logged in. Calls `onEnd`, perhaps several times, when the connection has become
- * unusable. @throws HostKeyError
+ * Connects and logs in. Calls `onEnd`, perhaps several times, when the connection has become unusable. @throws
+ * HostKeyError
  */
 async function openClient(address: Address, onEnd: () => void): Promise<Client> {
   const client = new Client();
