@@ -143,8 +143,8 @@ interface Credential {
 }
 
 /**
- * Null if bucket, credential and endpoint are all unset. Otherwise throws unless bucket and credential are complete, so
- * that no backup is stored in an unintended place. Without an endpoint the place is at Amazon.
+ * Null if bucket, credential and endpoint are all unset. Throws if any of them is set, but the bucket or a part of the
+ * credential is not, so that no backup is stored in an unintended place. Without an endpoint the place is at Amazon.
  */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
   const {

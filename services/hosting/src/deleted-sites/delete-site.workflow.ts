@@ -94,8 +94,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // The site is gone if an earlier run has destroyed it and the record of that run was lost. Such a run has written
-      // the last backup first.
+      // The site is gone if an earlier run has destroyed it and the record of that run was lost. That run has written
+      // the last backup before it destroyed the site.
       const written = await findWritten(context, step, step.input.backupId);
       if (written !== null) return { ...written, findings: [] };
       // Nothing is destroyed without the last backup that the customer was promised.

@@ -62,8 +62,7 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
         withStorage(context, step, async (storage) => {
           const links = linksOf(refOf(step), spooledChain(context, step, storage, chain));
           const verified = () => verifyChain(links, context.archiveKey, { signal: step.signal });
-          // Another worker than that of `fetch` may run this step. Its spool is empty then, and the verification fills
-          // it.
+          // A worker that did not run `fetch` has an empty spool, which the verification fills.
           await onSpool(context, step, () => withSpan('offsite.verify', { 'chain.archives': chain.length }, verified));
         }),
       );

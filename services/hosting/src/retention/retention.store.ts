@@ -16,7 +16,7 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
 
 /** How many sites one transaction locks. A request that needs one of these rows waits until the transaction ends. */
 export const pageSites = 25;
-/** How far back scheduled backups are read: longer than from one slot of a site to the next. */
+/** How far back scheduled backups are read: two days, which is longer than from one slot of a site to the next. */
 const lookBackMs = 48 * 3_600_000;
 
 export type NightlySite = SiteOfTheNight & { orgId: string };

@@ -77,8 +77,8 @@ export function refuseVendorSnapshot(
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // Only a database must be in the listing. The vendor does not list a website without a restore point, but takes a
-  // first snapshot of such a website.
+  // Only a database must be in the listing. A website without a restore point is not in the listing, but the vendor
+  // takes its first snapshot.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;

@@ -189,7 +189,8 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // The exit code takes precedence over an error of the input: it tells why the command did not read all its input.
+    // The exit code takes precedence over an error of the input, because it tells why the command did not read all its
+    // input.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;
