@@ -71,8 +71,8 @@ const movedReader = (current: BackupReader, former: BackupReader): BackupReader 
 });
 
 /**
- * Writes to `current`, and still finds the backups in `former`. This allows an installation to configure object storage
- * at any time.
+ * Writes to `current`, and also finds, reads and removes the backups in `former`. So an installation can configure
+ * object storage after its first backups. Locks are set only in `current`.
  */
 export function movedStorage(current: BackupStorage, former: BackupStorage): BackupStorage {
   return {
@@ -143,8 +143,8 @@ interface Credential {
 }
 
 /**
- * Null if bucket, credential and endpoint are all unset. Otherwise throws unless bucket and credential are complete, so
- * that no backup is stored in an unintended place. Without an endpoint the place is at Amazon.
+ * Null if bucket, credential and endpoint are all unset. Throws if any of them is set, but the bucket or a part of the
+ * credential is not, so that no backup is stored in an unintended place. Without an endpoint the place is at Amazon.
  */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
   const {
@@ -228,7 +228,7 @@ const allowedIn = ({ DRYDOCK_OFFSITE_ALLOW: list = '' }: Settings): ReadonlySet<
 const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) =>
   deriveKeys(SERVICE_SECRET, 'offsite-credentials');
 
-/** Makes the function that opens a destination with its sealed credentials. */
+/** Makes the function that unseals the credentials of a destination and opens its storage. */
 function openerOf(settings: Settings) {
   const open = s3OffsiteStorage({ allowed: allowedIn(settings) });
   const keys = credentialKeysOf(settings);
@@ -271,7 +271,10 @@ function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DI
 /** The name of the queue, and of the service in the tokens of the gateway. */
 const serviceName = 'hosting';
 
-/** The quota does not count sites whose creation failed. */
+/**
+ * The sites that count against the quota. Sites of status `failed` do not count: their creation has failed or their
+ * deletion was abandoned.
+ */
 const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
 
 /** The process that answers requests. It changes nothing on a host, in a storage or at a vendor. */

@@ -132,8 +132,8 @@ const spoolFields = {
 };
 
 /**
- * The API opens no archive, so it has no archive key. Where a system offers a key that can only read, the API has that
- * key.
+ * The API opens no archive, so it has no archive key. It gets keys that can only read or list, where an external system
+ * offers them.
  */
 export const serverShape = {
   ...serviceFields('hosting'),

@@ -128,8 +128,8 @@ describe('a database that was put back from a backup', () => {
   };
 
   /**
-   * Starts work that the database will not know once it is put back: a restore of the safety copy, which gives the site
-   * its earlier content again.
+   * Starts work that the database no longer knows after it was put back: a restore of the safety copy, which gives the
+   * site its earlier content again.
    */
   const beginLater = async ({ siteId }: Work): Promise<void> => {
     const surface = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;

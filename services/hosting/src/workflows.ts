@@ -48,11 +48,14 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
 /**
- * A new installation runs its first drill after this time, because it may have a backup by then. If it has none, the
- * next drill is a day later.
+ * The minutes after which a new installation looks for a backup to drill. If it has none by then, it looks again a day
+ * later.
  */
 const firstDrillMinutes = 3;
-/** A passed drill is repeated at this age: a little less than a week, because the last drill may have run late. */
+/**
+ * A passed drill is repeated from this age on. It is less than seven days, because the daily look comes a little less
+ * than seven days after the end of the last drill.
+ */
 const drillAgeDays = 6.5;
 
 interface Regular {
@@ -114,7 +117,7 @@ async function schedulePurges(sql: Sql): Promise<void> {
 }
 
 /**
- * These functions write the rows of schedules. The relay starts the work of a row when it is due, even if the queue is
+ * These functions write the rows of schedules. The relay starts the work of every row that is due, even if the queue is
  * lost. Writing the same rows again changes nothing.
  */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];

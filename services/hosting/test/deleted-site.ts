@@ -14,7 +14,7 @@ export interface GivenDeletion {
   hasBackup?: boolean;
   purged?: boolean;
   restored?: boolean;
-  /** False if the site had only claimed its domain. */
+  /** False for a site that had named its domain and not proven it. */
   isProven?: boolean;
 }
 

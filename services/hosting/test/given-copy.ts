@@ -14,7 +14,10 @@ const credentials = { accessKeyId: 'CUSTOMERKEY', secretAccessKey: 'the-customer
 export const startCustomerStorage = (): Promise<RunningS3> =>
   startS3({ accounts: [{ ...credentials, buckets: ['*'] }], buckets: [{ name: bucket, hasObjectLock: false }] });
 
-/** Writes the rows and the manifest of a full copy, without packing a site. Resolves with the id of the copy. */
+/**
+ * Writes the rows of a full copy and an object in the place of its manifest, without packing a site. Resolves with the
+ * id of the copy.
+ */
 export async function givenCopy(
   api: ServiceApi,
   { endpoint }: RunningS3,

@@ -13,6 +13,6 @@ export interface HostDatabase extends StartedProcess {
   ask(login: Login, sql: string): Promise<string>;
   /** Replaces the whole content by the test content of this version. */
   fill(login: Login, version: number): Promise<void>;
-  /** A text that is equal for equal content. */
+  /** A text that is the same for two databases of the same content. */
   fingerprint(login: Login): Promise<string>;
 }

@@ -35,7 +35,10 @@ const inThisProcess: StartSiteAgent = async (config) => {
   return { url, stop: () => lifetime.close() };
 };
 
-/** Starts an API and a site agent, but no worker yet. `more` is environment of the API and of the workers. */
+/**
+ * Starts an API and a site agent, but no worker yet. `more` has further variables for the environment of the API and of
+ * the workers.
+ */
 export async function openWorld(
   backend: QueueBackend,
   caller: Caller,

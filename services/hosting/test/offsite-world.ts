@@ -29,8 +29,8 @@ export interface OffsiteWorld extends HostingWorld {
 }
 
 /**
- * Opens a world whose customers keep copies in a storage on loopback, which DRYDOCK_OFFSITE_ALLOW names. `more` is
- * environment of the API and of the workers.
+ * Opens a world whose customers keep copies in a storage on loopback, which DRYDOCK_OFFSITE_ALLOW names. `more` has
+ * further variables for the environment of the API and of the workers.
  */
 export async function openOffsiteWorld(
   backend: QueueBackend,

@@ -12,9 +12,7 @@ type Definition = NonNullable<WorkflowStart['definition']>;
 
 const sqlOf = (api: ServiceApi): Sql => ({ query: async (text, values) => (await api.rows(text, values)) as never });
 
-/**
- * Keeps the work of `scheduleRegulars` from starting by itself, for tests that start that work themselves.
- */
+/** Postpones the work of `scheduleRegulars` by a day, for tests that start this work themselves. */
 export async function stopClock(api: ServiceApi): Promise<void> {
   await scheduleRegulars(sqlOf(api));
   await api.rows("UPDATE workflow_schedule SET next_run_at = now() + interval '1 day'");

@@ -14,7 +14,9 @@ export interface SiteRun {
 export const lookAtRun = ({ api }: HostingWorld, { workflowId, siteId }: SiteRun): Promise<CrashLook> =>
   lookAt(api, `/v1/sites/${siteId}/workflows/${workflowId}`);
 
-/** Works like {@link lookAtRun}, and counts the run's entries in the audit log, of which there must be one. */
+/**
+ * Works like {@link lookAtRun}, and also counts the entries of the run in the audit log. The crash tests expect one.
+ */
 export const lookAtAuditedRun = async (world: HostingWorld, run: SiteRun): Promise<CrashLook> => ({
   ...(await lookAtRun(world, run)),
   auditRows: await auditRowsOf(world.api, run.workflowId),

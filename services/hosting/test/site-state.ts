@@ -10,7 +10,10 @@ import { mariadbFilling, mariadbFingerprint } from './host-mariadb';
 import { fillingSql } from './host-postgres';
 import type { HostingWorld } from './hosting-world';
 
-/** Gives a site a page that shows the version of its file and of its row, and files and tables of that version. */
+/**
+ * Replaces the content of a site by files and tables of the version. The page shows a version from its own file and a
+ * version from a row.
+ */
 export async function fillSite(world: HostingWorld, siteId: string, version: number): Promise<void> {
   await fillRelease(await world.placeOf(siteId), version);
 }
@@ -94,8 +97,8 @@ export async function runSql(url: string, sql: string): Promise<void> {
 const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
 
 /**
- * Makes a socket, which no archive holds. The program runs in the socket's folder, because the whole path would be too
- * long for the call.
+ * Makes a socket, which no archive holds. The program runs in the socket's folder, because the system call takes only
+ * short paths.
  */
 export const makeSocket = (file: string): Buffer =>
   execFileSync('perl', ['-MSocket', '-e', bindSocket, path.basename(file)], { cwd: path.dirname(file) });

@@ -28,7 +28,7 @@ export interface SshRig extends SiteHostRig {
 }
 
 interface RigOptions {
-  /** The size in MiB of a separate disk for the sites. Without it the sites have no separate disk. */
+  /** The size in MiB of a separate disk for the sites. Absent if the sites need none. */
   diskMegabytes?: number;
 }
 
@@ -122,7 +122,7 @@ async function openRig(
 export const openSshRig = (archiveKey: Buffer, options?: RigOptions): Promise<SshRig> =>
   openRig(archiveKey, startHostPostgres, options);
 
-/** A host for each database. `missing` names the programs that this machine lacks for it. */
+/** A host over ssh for each database server. `missing` names the programs that this machine lacks for the host. */
 export const sshRigs = [
   {
     name: 'ssh with Postgres',

@@ -28,7 +28,7 @@ async function renderPage(folder: string, askDatabase: (sql: string) => Promise<
   return query === undefined || sql === undefined ? page : page.replace(query, await askDatabase(sql));
 }
 
-/** Runs applications by Passenger's contract: a fresh process answers from the next change of tmp/restart.txt on. */
+/** Runs applications by Passenger's contract: after each change of tmp/restart.txt a fresh process answers. */
 class Apps {
   readonly #running = new Map<string, App>();
 

@@ -69,8 +69,8 @@ export async function packBackup(
 
 /**
  * Finds the newest complete archive of a backup in the storage. Null if there is none. Checks the MAC of the manifest,
- * but does not read the content. The backup's row may lack the archive, if Drydock's database was put back from a
- * backup.
+ * but does not read the content. The storage is asked because the backup's row does not name the archive if Drydock's
+ * database was put back to an earlier moment.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -98,8 +98,9 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
 }
 
 /**
- * Packs a release. The host may lack the release if Drydock's database was put back from a backup. Then returns the
- * archive that an earlier run has written. Permanent failure `superseded` if there is no such archive.
+ * Packs a release. The host lacks the release if an earlier run has gone further and the record of that run was lost,
+ * because Drydock's database was put back from a backup. Then the result is the archive that the earlier run has
+ * written. Permanent failure `superseded` if there is no such archive.
  */
 export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);

@@ -22,8 +22,8 @@ import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type Sk
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
 /**
- * The list id in the cursors of backups. All endpoints that answer a backup surface use it, so that the list accepts
- * the cursors of all of them.
+ * The id that binds a cursor to the list of backups. Every endpoint that answers a backup surface uses this id, so that
+ * the list accepts the cursors of all these answers.
  */
 export const backupList = listSiteBackups.id;
 
@@ -71,7 +71,7 @@ interface SurfaceFacts {
   /** One page of the site's backups, newest first. */
   backups: SiteBackup[];
   page: PageMeta;
-  /** Every backup that counts against the allowance. Other backups may be among them. */
+  /** Every backup that counts against the allowance, and perhaps further ones, which `allowanceOf` leaves out. */
   onDemand: readonly Backup[];
   unfinished: UnfinishedWorkflow | null;
   proofs: BackupProofs;

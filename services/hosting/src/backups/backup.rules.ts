@@ -46,7 +46,6 @@ export interface Backup {
   archive: StoredArchive | null;
   errorCode: string;
   skipped: SiteBackup['skipped'];
-  /** The site's answer when the backup was taken. */
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
@@ -57,8 +56,8 @@ export interface Backup {
 }
 
 /**
- * A release takes a quarter more space than its bare bytes: file system blocks, index pages and the write-ahead log.
- * Every database takes 64 MiB in addition.
+ * A release takes a quarter more space than its bare bytes, for file system blocks, index pages and the write-ahead
+ * log. Every database takes 64 MiB in addition.
  */
 const overheadFactor = 1.25;
 const overheadBytes = 64 * 2 ** 20;
@@ -111,8 +110,8 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
 }
 
 /**
- * The reason why no backup may be taken now. `can_backup`, the request and the first step of the workflow use this
- * rule.
+ * The reason why no backup may be taken now; null if there is none. `can_backup`, the request and the first step of the
+ * workflow use this rule.
  */
 export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date): Refusal | null {
   const refusal = refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
@@ -125,8 +124,9 @@ export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date
 }
 
 /**
- * The reason why the site may not be overwritten with `backup`. The first reason counts, in this order: the backup does
- * not exist, the site has an unfinished workflow, the state of the backup, the platform and status of the site.
+ * The first reason why the site may not be overwritten with `backup`; null if there is none. The checks come in this
+ * order: the existence of the backup, unfinished work on the site, the state of the backup, the platform and the status
+ * of the site.
  */
 export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(world.unfinished);

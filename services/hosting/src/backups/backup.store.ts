@@ -65,7 +65,10 @@ export function listSkipped(
     WHERE backup_id = ${backupId}::uuid AND position > ${after} ORDER BY position LIMIT ${take}`;
 }
 
-/** Finds the last backup of an abandoned deletion by its missing expiry. Null if there is none. */
+/**
+ * The last backup that an abandoned deletion has taken; null if there is none. Its missing expiry identifies it,
+ * because every other completed backup of an existing site has an expiry.
+ */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed', expiresAt: null },
@@ -163,8 +166,7 @@ export async function listBackups(
 }
 
 /**
- * Adds the samples of skipped paths. Each row counts its skipped paths, and most rows have none, so most calls need no
- * second query.
+ * Adds the samples of skipped paths. The column `skipped_count` is 0 in most rows, so most calls need no second query.
  */
 async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
@@ -183,7 +185,9 @@ export async function findLastRawBytes(tx: Reader, siteId: string): Promise<numb
   return row?.rawBytes == null ? null : Number(row.rawBytes);
 }
 
-/** The on-demand backups made after `since`, failed ones too. */
+/**
+ * The on-demand backups that were accepted after `since`, failed ones too. Their samples of skipped paths are left out.
+ */
 export async function listOnDemand(tx: Reader, siteId: string, since: Date): Promise<Backup[]> {
   const rows = await tx.backup.findMany({ where: { siteId, kind: 'on_demand', createdAt: { gt: since } } });
   return rows.map((row) => toBackup(row));

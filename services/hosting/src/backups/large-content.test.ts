@@ -33,7 +33,7 @@ interface LargeCase {
   what: string;
   paths?: () => PathToMake[];
   statements?: string[];
-  /** The most memory that a process may use beyond what it needs for a nearly empty site. */
+  /** The most memory, in MB, that a process may use in addition to what it needs for a nearly empty site. */
   growthMaxMb: number;
   /** SQL that digests the content. It is used instead of a fingerprint, which cannot read a value of 1 GB. */
   digestSql?: string;
@@ -110,7 +110,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Runs `work`. `mostMb` has the peak memory of each Node program below this process, and this process's growth. */
+/**
+ * Runs `work`. `mostMb` has, in MB, the peak memory of each Node program that this process has started, and the growth
+ * of this process itself.
+ */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();
   const mostMb: Record<string, number> = {};

@@ -32,7 +32,10 @@ interface ImmutabilityClaim {
   reason: ImmutabilityReason;
 }
 
-/** Claims immutability only if the newest check passed and is recent. A failed check cancels all earlier proofs. */
+/**
+ * Claims immutability only if the newest check passed and is recent. So a failed check cancels every earlier proof.
+ * `verifiedAt` stays the time of the last refused delete.
+ */
 export function immutabilityOf({ immutability, refusedAt }: BackupProofs, now: Date): ImmutabilityClaim {
   const reason = reasonOf(immutability, 'never_checked', immutabilityAgeMaxMs, now);
   return { isImmutable: reason === '', verifiedAt: refusedAt, reason };

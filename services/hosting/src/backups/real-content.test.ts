@@ -118,7 +118,10 @@ function expectSame({ tree: is, ...after }: Content, { tree: was, ...before }: C
   expect(after).toEqual(before);
 }
 
-/** Writes a page that shows the version of its file and of a row, in a schema that no program has. */
+/**
+ * Writes a page that shows a version from its own file and a version from a row. The row is in a schema of the test,
+ * which no program uses.
+ */
 async function showVersion(siteId: string, version: number): Promise<void> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
   const page = path.join(filesDir, 'index.html');

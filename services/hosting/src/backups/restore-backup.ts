@@ -97,7 +97,7 @@ export interface PreflightFacts {
   site: Site;
   /** The named backup or copy. Null if it does not exist. */
   point: { id: string; createdAt: Date } | null;
-  /** The unpacked size of the content; null when it is not known. */
+  /** The unpacked size of the content in bytes; null when it is not known. */
   rawBytes: number | null;
   /** The free bytes of the site's host; null when the host does not answer, or does not know the site. */
   freeBytes: number | null;
@@ -105,7 +105,7 @@ export interface PreflightFacts {
   skipped?: SkippedSummary;
   /** How the site answered when the backup or copy was taken. Absent if the answer was not recorded. */
   answer?: RecordedAnswer;
-  /** Whether the storage lacks the archive that it should hold. */
+  /** Whether the archive was not found in the storage, or the storage did not answer. */
   isMissing: boolean;
   /** Undefined means files and database. */
   contents: RestoreContents | undefined;

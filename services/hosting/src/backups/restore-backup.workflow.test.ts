@@ -50,7 +50,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     ]);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
     const [safetyCopy] = surface.backups;
-    // A backup's id contains the time at which it began, in milliseconds since 1970.
+    // The first twelve hex digits of a backup's id are the time at which it began, in milliseconds since 1970.
     expect(Date.parse(safetyCopy?.created_at ?? '')).toBe(
       Number.parseInt((safetyCopy?.id ?? '').replaceAll('-', '').slice(0, 12), 16),
     );

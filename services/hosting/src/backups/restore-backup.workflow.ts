@@ -17,13 +17,12 @@ const input = z.strictObject({ backupId: z.uuid(), ...switchOverInput });
 
 type Step = StepContext<z.infer<typeof input>, unknown>;
 
-/** The checkpoint of the step `recheck`. The later steps read it. */
+/** The checkpoint of the step `recheck`. */
 interface RestorePlan {
   archive: StoredArchive;
   /** The release that is live until the switch. The safety copy is packed from it. */
   oldRelease: string;
   retentionDays: number;
-  /** How the site answered when the backup was taken. */
   answer: RecordedAnswer;
   /** The two flags are true only for a sandbox site whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;

@@ -45,9 +45,9 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * Finds the release that a restore replaces. Usually this is the live release. If this restore has made the live
- * release, the record of an earlier run was lost. Then the replaced release is the one that this restore has not made.
- * Unless there is exactly one such release, returns the live release.
+ * The release that a restore replaces: usually the live one. A live release that this restore has made itself shows
+ * that an earlier run has switched and its record was lost. Then the replaced release is the only one on the host that
+ * this restore has not made. If there are several of these or none, the result is the live release.
  */
 export function replacedBy(
   step: Step,
@@ -72,8 +72,9 @@ export async function standingOf(
 }
 
 /**
- * The permanent failure `superseded`. `conclude` keeps the workflow from waiting for staff, who have nothing to decide:
- * the host has shown that the site does not serve a release of this restore.
+ * The permanent failure `superseded`. `conclude` makes the workflow undo its steps even after the point of no return,
+ * instead of waiting for staff. Staff have nothing to decide, because the host has shown that the site does not serve a
+ * release of this restore.
  */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
@@ -150,7 +151,6 @@ export async function discardStaged(context: WorkContext, step: Step, platform: 
 }
 
 interface Expected {
-  /** How the site answered when the backup was taken. */
   answer: RecordedAnswer;
   failsOnPurpose: boolean;
 }

@@ -14,7 +14,7 @@ export type SkippedSummary = z.infer<typeof skippedSummarySchema>;
 
 export const summarise = ({ count, paths }: Skipped): SkippedSummary => ({ count, sample: paths.slice(0, sampleSize) });
 
-/** Warns of paths that a backup or a copy left out or holds only in part. */
+/** Warns of paths that a backup or a copy left out, or holds in a state that the site never had at one moment. */
 export function findingsOfSkipped({ count, sample }: SkippedSummary): Finding[] {
   const [first] = sample;
   if (first === undefined) return [];

@@ -61,8 +61,8 @@ interface Staged {
 }
 
 /**
- * The output of `prove_safety_copy`: how the site answered before the restore. Absent if an earlier version of Drydock,
- * without this step, has carried the restore past it.
+ * The output of `prove_safety_copy`: how the site answered before the restore. It is missing if an earlier version of
+ * Drydock, which did not have this step, has already run the steps after it.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
@@ -70,9 +70,9 @@ interface Proven {
 
 /**
  * The second half of a restore from a backup or a copy. Makes the staged release live, and packs the replaced release
- * as a safety copy. A trial before the freeze proves that the safety copy can be made.
- * A failure up to and including `probe` undoes everything. After `probe` the restored site stays live, even if `thaw`
- * fails: the freeze ends by itself, and then visitors may write to the site.
+ * as a safety copy. A trial before the freeze proves that the safety copy can be made. If `probe` or a step before it
+ * fails, everything is undone. After `probe` the restored site stays live even if `thaw` fails: the freeze ends by
+ * itself, and then visitors may write to the site.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
@@ -86,8 +86,8 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
 ) {
   return staged
     .step('prove_safety_copy', {
-      // A restore that an earlier version of Drydock has carried past this point goes on without the trial. If the
-      // replaced release then cannot be packed, the host keeps it.
+      // An earlier version of Drydock, which did not have this step, may have run the steps after it. Then the restore
+      // goes on without the trial, and the host keeps a replaced release that cannot be packed.
       skipIfPassed: true,
       ...movingLimits,
       weight: 5,
@@ -222,7 +222,10 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
-/** The result without a safety copy: the replaced release cannot be packed and stays on the host, or it is gone. */
+/**
+ * The result if there is no safety copy, because the replaced release cannot be packed and stays on the host, or
+ * because that release is gone.
+ */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };
   findings: Finding[];
@@ -280,7 +283,8 @@ async function packSafetyCopy(
 
 /**
  * Whether the host still has the replaced release. If Drydock's database was put back from a backup, a run that is no
- * longer on record may have packed and removed the release.
+ * longer on record may have packed and removed the release. A release that this restore has made does not count:
+ * `replacedBy` names one only if it has found no other.
  */
 async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: string): Promise<boolean> {
   const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);

@@ -32,7 +32,8 @@ export const takeBackupWorkflow = defineWorkflow({
       if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
       const counted = await listOnDemand(database.pool, site.id, allowanceWindowStart(now()));
       const others = counted.filter(({ id }) => id !== backupId);
-      // `counted` has no scheduled backups. If this backup is a scheduled one, no allowance limits it.
+      // `counted` holds only on-demand backups. A backup that is not among them is a scheduled one, which no allowance
+      // limits.
       const allowance = allowanceOf(others.length < counted.length ? others : [], now());
       assertStillAllowed(refuseBackup({ site, unfinished: null }, allowance, now()));
       const hosted = await hostOf(siteHosts, platform).describe(refOf(step), fencedCall(step).signal);

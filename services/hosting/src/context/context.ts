@@ -35,8 +35,8 @@ export interface WorkContext {
   offsite: OffsiteDrivers;
   vendorTimelines: VendorTimelines;
   /**
-   * `vendorPollMs` is the pause between two reads of the vendor's jobs. `vendorWatchMs` is how long the job of a
-   * request may take to appear when the vendor's answer was lost.
+   * `vendorPollMs` is the pause between two reads of the vendor's jobs. `vendorWatchMs` is how long a worker waits for
+   * the job of a request to appear in the vendor's list.
    */
   vendorPollMs: number;
   vendorWatchMs: number;
@@ -44,7 +44,7 @@ export interface WorkContext {
    * The root key, from which the keys of all archives are derived. During a rotation it includes the former root key.
    */
   archiveKey: RootKey;
-  /** How long the restore of a sandbox site waits if the site's name contains `slow`. */
+  /** The milliseconds that the restore of a sandbox site waits if the site's name contains `slow`. */
   slowMs: number;
   /** The end of a lock that the immutability check sets now on its control object. */
   controlEnd(): Date;

@@ -15,7 +15,7 @@ const checksAtOnce = 8;
  * would use up the time of the step.
  */
 const checkMs = 20_000;
-/** Enough for the five rounds of `checksAtOnce` checks. */
+/** Enough for `checksMax` checks of `checkMs` each, `checksAtOnce` at a time: 100 s. */
 const stepSeconds = 120;
 
 /**

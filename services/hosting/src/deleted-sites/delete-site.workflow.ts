@@ -22,13 +22,13 @@ interface Inspected {
   /** The release to pack as the last backup. Null if no release is to be packed. */
   releaseId: string | null;
   /**
-   * True if an earlier run of this workflow has packed and destroyed the site, and the record of that run was lost when
-   * Drydock's database was put back. Otherwise absent.
+   * True if an earlier run of this workflow has packed the site and destroyed it, and the record of that run was lost,
+   * because Drydock's database was put back from a backup. Otherwise absent.
    */
   isDestroyed?: boolean;
   /** The existing backup to keep if no last backup is taken; null if there is none. Absent in older checkpoints. */
   keptBackupId?: string | null;
-  /** How the site answered before it was packed. Checkpoints of earlier versions lack it. */
+  /** Checkpoints of earlier versions lack it. */
   answer?: RecordedAnswer;
 }
 
@@ -60,7 +60,7 @@ export const deleteSiteWorkflow = defineWorkflow({
       // is in the backup of that deletion.
       if (left !== null) return { releaseId: null, keptBackupId: left };
       const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
-      // `takesBackup` exists because a site whose content cannot be packed could not be deleted otherwise.
+      // A customer must be able to delete a site whose content cannot be packed, so `takesBackup` may be false.
       if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null) {
@@ -94,8 +94,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // The site is gone if an earlier run has destroyed it and the record of that run was lost. Such a run has written
-      // the last backup first.
+      // The site is gone if an earlier run has destroyed it and the record of that run was lost. That run has written
+      // the last backup before it destroyed the site.
       const written = await findWritten(context, step, step.input.backupId);
       if (written !== null) return { ...written, findings: [] };
       // Nothing is destroyed without the last backup that the customer was promised.

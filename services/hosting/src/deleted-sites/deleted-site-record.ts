@@ -48,7 +48,7 @@ function present(record: DeletedSite | null): DeletedSite {
   return record;
 }
 
-/** The workflows that restore a deleted site are found under the path of its record. */
+/** The API lists the workflows that restore a deleted site below the path of its record. */
 export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, 'deletedSiteId'> => ({
   context,
   param: 'deletedSiteId',

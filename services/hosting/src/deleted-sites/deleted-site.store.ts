@@ -109,7 +109,9 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
   return count === 1;
 }
 
-/** A deleted site that is being restored has these values until it is released to its visitors. */
+/**
+ * The row of a site that is being rebuilt has these values until the site is released to its owner and its visitors.
+ */
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**

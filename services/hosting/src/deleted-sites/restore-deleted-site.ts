@@ -30,7 +30,8 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**
  * The reason why a deleted site cannot be restored now; null if there is none. While an earlier restore is rebuilding
- * the site, the refusal names its workflow. Once the site was released to its visitors, `reason` is `already_restored`.
+ * the site, the refusal names the workflow of that restore. Once that restore has released the site to its visitors,
+ * the refusal is `already_restored`, which comes from `reason`.
  */
 async function refuseRevival(
   context: HandlerContext,

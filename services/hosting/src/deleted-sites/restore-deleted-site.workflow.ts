@@ -35,10 +35,10 @@ const input = z.strictObject({
 
 type RevivalInput = z.infer<typeof input>;
 
-/** The checkpoint of the step `recheck`. The later steps read it. */
+/** The checkpoint of the step `recheck`. */
 interface RevivalPlan {
   archive: StoredArchive;
-  /** How the site answered when the backup was taken. Checkpoints of earlier versions lack it. */
+  /** Checkpoints of earlier versions lack it. */
   answer?: RecordedAnswer;
   /** The database in the record. Checkpoints of earlier versions lack it. */
   database?: SiteDatabase | null;
@@ -57,9 +57,9 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 });
 
 /**
- * Restores a deleted site. If the restore fails before visitors may have written to the site, the site is removed from
- * its host and its record can be restored again. A site whose own code fails stays suspended until its owner has
- * repaired it.
+ * Restores a deleted site. If the restore fails before the site was released to its visitors, the host removes the
+ * site, and its record can be restored again. A site whose own code fails stays suspended until its owner has repaired
+ * it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -125,7 +125,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { platform } = step.input;
       if ((await findLive(context, asSite(step), platform)) === null)
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
-      // An earlier run has released the site to its visitors, so the site stays even if it answers badly.
+      // If `stage` found a restored release live, an earlier run may have released the site to its visitors. So the
+      // site stays even if it answers badly.
       if (step.outputs.stage.isLive) return { serves: true };
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
@@ -182,8 +183,8 @@ async function findLive(
 }
 
 /**
- * Applies the rule of the request again, as of the time of the acceptance. Only a missing backup can refuse the restore
- * now: the acceptance has taken the domain, and the request has checked the rights of its caller.
+ * Applies the rule of the request again, as if it were still the time of the acceptance. Only a missing backup can
+ * still refuse the restore: the acceptance has taken the domain, and the request has checked the rights of its caller.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -16,8 +16,8 @@ export interface StaffActions {
   /** The customer can restore the site again. Throws like `hold`. */
   release(deletedSiteId: string): Promise<void>;
   /**
-   * Has a worker remove the data of the site now, before its time. Resolves with the id of the workflow. Throws like
-   * `hold`.
+   * Has a worker remove the data of the site now, before `purgeDueAt`. Resolves with the id of the workflow. Throws
+   * like `hold`.
    */
   purge(deletedSiteId: string): Promise<string>;
 }

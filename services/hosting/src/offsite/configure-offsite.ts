@@ -41,7 +41,7 @@ export const removeOffsite = (context: HandlerContext) =>
 
 /**
  * How long the request waits for the probe. A probe that starts at the last permitted moment still ends within this
- * time. The gateway waits for 20 s.
+ * time, and the gateway, which waits for 20 s, still gets the answer.
  */
 const waitMs = (startWithinSeconds + probeSeconds) * 1_000;
 

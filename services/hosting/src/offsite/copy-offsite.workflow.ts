@@ -80,7 +80,7 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
   })
   .build();
 
-/** `answer` is the site's answer to a probe. Checkpoints of earlier versions lack it. */
+/** Checkpoints of earlier versions lack `answer`. */
 interface CopyPlan {
   releaseId: string;
   parents: ParentChain;
@@ -151,8 +151,9 @@ function packCopy(
 }
 
 /**
- * Rejects with `copy_too_large` if the packing ends at a limit of archives. An increment counts deleted paths too, and
- * an agent of the previous release also counts what its chain adds up to, so that a full copy may be within the limit.
+ * Rejects with `copy_too_large` if the packing ends at a limit of archives. A full copy may still be within the limit:
+ * an increment counts deleted paths too, and an agent of the previous release also counts the content of the whole
+ * chain.
  */
 export function asIncrement<T>(packing: Promise<T>): Promise<T> {
   return packing.catch((error: unknown) => {
@@ -178,12 +179,12 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   }
 }
 
-/** The attempts to remove a failed copy. Further attempts would only keep the site locked. */
+/** The most attempts to remove a failed copy. The site is locked until the last of them has ended. */
 const discardAttempts = 3;
 
 /**
  * Reads a copy back and checks every MAC and every entry. Then removes the leftovers of earlier attempts. Resolves with
- * the bytes of the copy's streams.
+ * the unpacked size of the copy's streams, in bytes.
  */
 function verifyCopy(
   context: WorkContext,

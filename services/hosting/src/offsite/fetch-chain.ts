@@ -44,8 +44,8 @@ interface ChainSeen {
 
 /**
  * Compares the manifests of a chain with their recorded checksums. This needs no archive key. Rejects if the storage
- * refuses or does not answer. `limit` is the signal that ends the reader's calls. If it ends them after the first round
- * of manifests has arrived, the storage works and only the chain is long. Then resolves with what was seen so far.
+ * refuses or does not answer. The signal `limit` ends the calls of the reader. If the first round of manifests has
+ * arrived by then, the storage works and the chain is only long, so the result is what was seen.
  */
 export async function lookAtChain(reader: OffsiteReader, chain: StoredChain, limit?: AbortSignal): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
@@ -94,7 +94,7 @@ export const spooledChain = (
     manifestMac: archive.manifestMac,
   }));
 
-/** The bytes, unpacked, of the streams in an archive. */
+/** The unpacked size of the streams of an archive, in bytes. */
 export const streamBytesOf = ({ roots }: Pick<OpenArchive['manifest'], 'roots'>): number =>
   roots.reduce((sum, { kind, raw_bytes: bytes }) => sum + (kind === 'stream' ? bytes : 0), 0);
 
@@ -121,7 +121,8 @@ export async function fetchChain(
     throw fail('copy_tampered', { internal: `another manifest of ${seen.altered.join(', ')}` });
   const links = spooledChain(context, step, storage, chain);
   const archives = await openChain(linksOf(refOf(step), links), context.archiveKey, completeLimits());
-  // Records of earlier versions do not tell streams from trees, but every manifest does.
+  // The sizes come from the manifests, because records of earlier versions do not tell how much of an archive are
+  // streams.
   const sizes = archives.map(({ manifest }) => ({
     rawBytes: manifest.raw_bytes,
     streamBytes: streamBytesOf(manifest),
@@ -148,8 +149,9 @@ interface PieceAtHand {
 const promised = new Map<string, number>();
 
 /**
- * Copies the objects of archives whose sources are spooled below `folder`. The segments of superseded streams stay in
- * the storage. The index blocks come first, because they alone tell the sizes of the segments.
+ * Fetches the objects of the archives into the spool below `folder`. Streams of all archives but the newest are
+ * superseded, and their segments are not fetched. The index blocks come first, because they alone tell the sizes of the
+ * segments.
  * @throws SpoolFull, ArchiveError, and the permanent failure `storage_full`
  */
 export async function fetchPieces(
@@ -157,7 +159,7 @@ export async function fetchPieces(
   folder: string,
   { signal, progress, spoolSpace }: Fetching,
 ): Promise<void> {
-  /** Finds room for the pieces, and promises it to this fetch. */
+  /** Checks that the spool has room for the pieces, and promises the room to this fetch. */
   const claimRoom = async (pieces: Iterable<PieceAtHand> | AsyncIterable<PieceAtHand>) => {
     const bytes = { wholeBytes: 0, missingBytes: 0 };
     for await (const { archive, piece } of pieces) {
@@ -204,12 +206,13 @@ class SpoolFull extends Error {
   override readonly name = 'SpoolFull';
 }
 
-/** The pause before a restore looks again whether other restores have left the spool. */
+/** The pause before a postponed restore tries again to find room in the spool. */
 const spoolPauseSeconds = 60;
 
 /**
- * Runs work that writes to the spool. If the spool has no room now, the restore gives back what it holds there and is
- * postponed. Two restores that each hold a half would otherwise wait for each other.
+ * Runs work that writes to the spool. If the spool has no room now, the restore removes everything that it has spooled,
+ * and is postponed. If it kept that, two restores that each fill a half of the spool would wait for each other for
+ * ever.
  */
 export async function onSpool<T>(
   context: Spool,
@@ -317,7 +320,8 @@ function bootId(): string {
 }
 
 /**
- * A folder older than this can hardly belong to a running restore. If it does, the restore fetches the objects again.
+ * The age from which a folder counts as left by a dead worker. A restore that runs for longer fetches its objects
+ * again.
  */
 const orphanMs = 48 * 3_600_000;
 

@@ -68,7 +68,10 @@ const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({
   prefix,
 });
 
-/** The index must be of all copies at the destination but the failed ones, so that the chain of `copy` is in it. */
+/**
+ * `index` must hold every copy at the destination that has not failed. Otherwise parts of the chain of `copy` could be
+ * missing in it.
+ */
 export function viewCopy(index: CopyIndex, copy: Copy): OffsiteCopyView {
   const ancestors = ancestryOf(index, copy).slice(0, -1);
   const isWhole = copy.status === 'failed' || index.whole.has(copy.id);
@@ -114,8 +117,8 @@ function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
 }
 
 /**
- * The list id in the cursors of copies. All endpoints that answer the state use it, so that the list accepts the
- * cursors of all of them.
+ * The id that binds a cursor to the list of copies. Every endpoint that answers the state uses this id, so that the
+ * list accepts the cursors of all these answers.
  */
 export const copyList = getSiteOffsite.id;
 
@@ -164,7 +167,7 @@ export const getOffsite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof getSiteOffsiteEndpoint>;
 
-/** A copy that is still being taken answers 404, because the list does not have it either. */
+/** A copy that is still being taken gives 404, because the list leaves it out too. */
 export const getOffsiteCopy = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -19,15 +19,14 @@ export interface Copy {
   destinationId: string;
   kind: OffsiteCopyKind;
   status: 'running' | 'completed' | 'failed';
-  /** The copy that an incremental copy continues. */
+  /** The copy that this incremental copy continues. Null for a full copy. */
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
   /** The part of `archive.rawBytes` in streams, such as the database. Null if it is not on record. */
   streamBytes: number | null;
-  /** The paths skipped in the whole site, also in an incremental copy. */
+  /** The skipped paths of the whole site, even if the copy is incremental. */
   skipped: SiteBackup['skipped'];
-  /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
@@ -52,10 +51,13 @@ export type StoredCopy = Copy & { archive: CopyArchive };
 const isStored = (copy: Copy): copy is StoredCopy =>
   copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
 
-/** Copies by their ids. An answer that shows many copies makes it once, so that its work grows with what it shows. */
+/**
+ * Copies by their ids. An answer makes one index for all copies that it shows. Without the index every shown copy would
+ * cost a search through the whole list.
+ */
 export interface CopyIndex {
   byId: ReadonlyMap<string, Copy>;
-  /** The ids of the copies whose chains are stored as a whole. */
+  /** The ids of the copies whose whole chain is stored, in the order of the sequence numbers. */
   whole: ReadonlySet<string>;
 }
 
@@ -96,14 +98,14 @@ export const assumePresent = (copies: readonly Copy[]): Copy[] => copies.map((co
 /** The chain that the next incremental copy continues: the newest complete one. Null if there is none. */
 export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
   const index = indexCopies(copies);
-  // `whole` is in the order of the sequence numbers.
   const newest = index.byId.get([...index.whole].at(-1) ?? '');
   return newest === undefined ? null : restorableChain(copies, newest, index);
 }
 
 /**
  * The copy that a request takes. A chain ends at `offsiteChainMax` copies: a restore reads every copy of its chain, so
- * each more makes all later restores slower and likelier to fail. An incremental copy beyond that becomes a full one.
+ * each further copy makes all later restores slower and likelier to fail. At the end of a chain, or without one, a full
+ * copy is taken instead of an incremental one.
  */
 export function copyToTake(
   copies: readonly Copy[],
@@ -124,9 +126,9 @@ export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | n
 }
 
 /**
- * The reason why the site may not be overwritten with `copy`. The first reason counts, in this order: the destination
- * has no such copy, the site has an unfinished workflow, there is no destination, the state of the copy and its chain,
- * the platform and status of the site.
+ * The first reason why the site may not be overwritten with `copy`; null if there is none. The checks come in this
+ * order: whether a configured destination has the copy, unfinished work on the site, whether a destination is
+ * configured, the state of the copy and its chain, the platform and the status of the site.
  */
 export function refuseRestore(world: OffsiteWorld, copy: Copy | null): Refusal | null {
   const isUnknown = world.destination !== null && copy === null;
@@ -146,15 +148,17 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
 }
 
 /**
- * The most bytes that a restore of archives in a chain can write, the full archive first. Every archive holds the
- * streams whole, so only the newest one's are written. Of the trees each archive holds differences.
+ * The most bytes that a restore of a chain can write. `chain` begins with the full archive. Every archive holds its
+ * streams whole, so a restore writes only the streams of the newest archive. Of a tree every archive but the first
+ * holds only what has changed, so a restore may write the trees of all archives.
  */
 export const writtenBytesOf = (chain: ReadonlyArray<{ rawBytes: number; streamBytes: number }>): number =>
   chain.reduce((sum, { rawBytes, streamBytes }, at) => sum + rawBytes - (at < chain.length - 1 ? streamBytes : 0), 0);
 
 /**
- * {@link writtenBytesOf} of what is on record. A copy without a record of its streams counts whole, except over ssh,
- * where an archive holds nothing but streams.
+ * {@link writtenBytesOf} by the records of the copies. A copy whose streams are not on record counts as if it had none,
+ * which gives the highest result. Over ssh it counts as streams alone, because an archive of that platform holds
+ * nothing else.
  */
 export const rawBytesOf = (chain: readonly StoredCopy[], platform: Site['platform']): number =>
   writtenBytesOf(
@@ -164,13 +168,15 @@ export const rawBytesOf = (chain: readonly StoredCopy[], platform: Site['platfor
     })),
   );
 
-/** The bytes of the spool that a fetch leaves free, for what the file system needs besides the objects. */
+/**
+ * A fetch leaves this many bytes of the spool free, because a file system needs more than the bare size of the objects.
+ */
 const spoolReserveBytes = 64 * 2 ** 20;
 
 /**
- * Whether the spool has room for the objects of a chain. `later`: what others hold now is in the way. `never`: the
- * spool is too small. `missingBytes` are those of `wholeBytes` that are not in the spool yet, and `promisedBytes` those
- * that other fetches have yet to write.
+ * Whether the spool has room for the objects of a chain. `later` means that other content takes the room now, and
+ * `never` that the spool is too small. `wholeBytes` is the size of all objects, `missingBytes` that of the objects
+ * which are not in the spool yet. `promisedBytes` is what other fetches have yet to write.
  */
 export function roomInSpool(
   { wholeBytes, missingBytes, promisedBytes }: Record<'wholeBytes' | 'missingBytes' | 'promisedBytes', number>,

@@ -22,9 +22,7 @@ export async function findActive(tx: Reader, site: OwnedSite): Promise<Destinati
   return row === null ? null : toDestination(row);
 }
 
-/**
- * The site's destination with this id. Null if the site has no such destination, or if its credentials were removed.
- */
+/** The site's destination with this id. Null if the site has no such destination, or if the destination was removed. */
 export async function findUsable(tx: Reader, site: OwnedSite, destinationId: string): Promise<Destination | null> {
   const { id: siteId, orgId, mode } = site;
   const row = await tx.offsiteDestination.findFirst({
@@ -98,7 +96,7 @@ export async function listSealed(tx: Reader, afterId: string, take: number) {
   return rows.map(({ credentials, ...row }) => ({ ...row, sealed: Buffer.from(credentials ?? '') }));
 }
 
-/** Resolves with 0, and changes nothing, if the credentials have changed since they were read. */
+/** Resolves with the number of changed rows: 0 if the credentials have changed since they were read, otherwise 1. */
 export async function replaceCredentials(
   tx: Reader,
   id: string,
@@ -162,8 +160,8 @@ function toArchive({ objectKey, sizeBytes, rawBytes, manifestSha256, manifestMac
 }
 
 /**
- * The copies at a destination, newest first, apart from the failed ones. No copy depends on a failed one, and their
- * rows stay for ever, so that a request must not load them all.
+ * The copies at a destination, newest first, apart from the failed ones. No copy depends on a failed one. The rows of
+ * failed copies stay for ever, so loading them would make every request slower with time.
  */
 export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destination): Promise<Copy[]> {
   const rows = await tx.offsiteCopy.findMany({
@@ -173,7 +171,10 @@ export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destin
   return rows.map(toCopy);
 }
 
-/** Up to `take` completed and failed copies at a destination, newest first: those that come after the id `after`. */
+/**
+ * Lists completed and failed copies at a destination, newest first, up to `take` of them. With `after` only those older
+ * than the copy `after`.
+ */
 export async function listFinished(
   tx: Reader,
   { id, siteId, orgId, mode }: Destination,

@@ -19,7 +19,7 @@ export const probeSeconds = 7;
 /** The deadlines of one call of a probe, in milliseconds. */
 export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_000, objectMs: 5_000 };
 
-/** The time in which a request reads all manifests of a chain. */
+/** The time that a request has to read the manifests of a chain. */
 export const lookMs = 8_000;
 
 /**
@@ -28,7 +28,7 @@ export const lookMs = 8_000;
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** How many objects are read at once. Each is held in memory; a segment has up to 8 MB. */
+/** How many objects are read at once. Each is held in memory, and a segment may have 8 MB. */
 export const readsAtOnce = 6;
 
 /** The refusal while a customer's storage does not answer: 503 with Retry-After (decisions.md 1). */

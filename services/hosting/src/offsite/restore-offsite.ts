@@ -21,8 +21,9 @@ import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
  * Looks for the chain of the named copy in the customer's storage, and records which copies are missing. Resolves with
- * null if no manifest that was read in time is missing or altered; the workflow reads them all. If `refuseRestore`
- * refuses the request already, resolves with null without asking the storage.
+ * the reason why the chain cannot be restored. Null if every manifest that was read in time is there and unaltered; the
+ * workflow reads the others. Also null if `refuseRestore` refuses the request already, because then the storage is not
+ * asked.
  */
 async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
   const { database } = context;

@@ -156,7 +156,8 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     await fillSite(world, siteId, 9);
     expect(await restoreCopy(world, siteId, newest)).toMatchObject({ status: 'succeeded' });
     expect(await stateOf(world, siteId)).toEqual(wanted);
-    // The full copy was not read as a whole, so it does not count as verified again. It cannot be restored itself.
+    // The full copy was not read as a whole, so it does not count as verified again. A restore of the full copy fails,
+    // because its dump is gone.
     expect((await world.stateOf(siteId)).copies.find(({ id }) => id === full)?.verified_at).toBe(verifiedBefore);
     expect(await restoreCopy(world, siteId, full)).toMatchObject({ status: 'failed', error: { code: 'copy_missing' } });
   });
@@ -184,7 +185,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     const wanted = await stateOf(world, siteId);
     // The table is 8 MiB, and each of the five copies holds it.
     expect((await neededBytes(newest)) - full).toBeLessThan(2 ** 20);
-    // Copies of an earlier version have no record of their streams. The manifests then tell what fits.
+    // Without a record of their streams, as in copies of an earlier version, the manifests tell whether the chain fits.
     await world.api.rows(
       'UPDATE offsite_copies SET stream_bytes = NULL, raw_bytes = 1::bigint << 50 WHERE site_id = $1 AND id <> $2',
       [siteId, newest],

@@ -19,7 +19,7 @@ const { attemptsMax } = offsiteLimits;
 
 const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...switchOverInput });
 
-/** The checkpoint of the step `recheck`. The later steps read it. */
+/** The checkpoint of the step `recheck`. */
 interface OffsitePlan {
   /** The full copy comes first, the named copy last. */
   chain: StoredChain;
@@ -28,7 +28,6 @@ interface OffsitePlan {
   /** The release that is live until the switch. The safety copy is packed from it. */
   oldRelease: string;
   retentionDays: number;
-  /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;
   /** The two flags are true only for a sandbox site whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
@@ -63,14 +62,14 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
         withStorage(context, step, async (storage) => {
           const links = linksOf(refOf(step), spooledChain(context, step, storage, chain));
           const verified = () => verifyChain(links, context.archiveKey, { signal: step.signal });
-          // Another worker may have taken over. Its spool is empty, and is filled here.
+          // A worker that did not run `fetch` has an empty spool, which the verification fills.
           await onSpool(context, step, () => withSpan('offsite.verify', { 'chain.archives': chain.length }, verified));
         }),
       );
       return { at: context.now().toISOString() };
     },
     commit: async (tx, step, { at }) => {
-      // The superseded streams of the older copies were not read.
+      // Only the newest copy was read as a whole. The streams of the older copies are superseded and were not read.
       const newest = step.outputs.recheck.chain.at(-1);
       if (at !== null && newest !== undefined) await markVerified(tx, [newest.id], new Date(at));
     },
@@ -97,8 +96,9 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
   .step('clear', { weight: 0.1, run: (step, context) => clearFetched(context, step) });
 
 /**
- * Restores a site from a copy. Fetches what is needed of the chain to the worker's disk, verifies the whole chain, and
- * unpacks it beside the live release. The steps of {@link switchOver} do the rest.
+ * Restores a site from a copy. Fetches the objects of the chain to the worker's disk, verifies them, and unpacks the
+ * chain beside the live release. The superseded streams of older copies are left out. The steps of {@link switchOver}
+ * do the rest.
  */
 export const restoreOffsiteWorkflow = switchOver(staged)
   .onEnd({

@@ -101,7 +101,7 @@ describe('what is fetched from a customer’s storage', () => {
 const mb = 2 ** 20;
 const key = Buffer.alloc(32, 5);
 const site = { siteId: 'site', orgId: 'org' };
-/** Incompressible, so that an archive of it is as large. It takes two segments. */
+/** The content of the table. It cannot be compressed, so an archive stores it in two segments. */
 const table = randomBytes(9 * mb);
 
 /** A chain of five copies of a site with a small file that changes and a large table that does not. */

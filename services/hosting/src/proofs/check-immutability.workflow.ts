@@ -27,8 +27,8 @@ interface Planted {
 }
 
 /**
- * These reasons mean that the storage has broken the promise of Object Lock, so they raise an alarm. Any other reason
- * means that the check could not prove anything. The API shows every reason.
+ * For these reasons an alarm is raised, because the storage has broken the promise of Object Lock. Any other reason
+ * means only that the check could not prove anything.
  */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 

@@ -88,9 +88,9 @@ export interface DrillChoice {
   backupId: string;
   origin: { siteId: string; orgId: string };
   archive: StoredArchive;
-  /** How the site answered when it was backed up. Checkpoints of earlier versions lack it. */
+  /** Checkpoints of earlier versions lack it. */
   answer?: RecordedAnswer;
-  /** The database of the site. Checkpoints of earlier versions lack it. */
+  /** Checkpoints of earlier versions lack it. */
   database?: SiteDatabase | null;
 }
 
@@ -138,8 +138,8 @@ const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledP
  * the last one before that time.
  */
 async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
-  // A backup is recent by the time at which it completed, but its id contains the time at which it began. The search
-  // starts a day earlier, because a backup may take a day.
+  // A backup counts as recent by the time at which it completed, but its id contains the time at which it began. A
+  // backup may take a day, so the search by ids starts a day earlier.
   const beganMinMs = now.getTime() - backupAgeMaxMs - dayMs;
   const from = firstIdOf(new Date(beganMinMs + Math.random() * (now.getTime() - beganMinMs)));
   const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed'

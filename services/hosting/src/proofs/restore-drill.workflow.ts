@@ -81,8 +81,8 @@ const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): 
 });
 
 /**
- * Stages and switches like a customer's restore. A permanent refusal makes the result `restore_failed`. Any other error
- * is thrown, so that the step is tried again.
+ * Stages and switches like a customer's restore. The result is `restore_failed` if the host has too little room or
+ * refuses permanently. Any other error is thrown, so that the step is tried again.
  */
 async function restoreOnDrillSite(
   context: WorkContext,
@@ -117,7 +117,9 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
   return 'restore_failed';
 }
 
-/** Whether the error is a permanent refusal. `stale_fence` only says that a newer attempt has taken over. */
+/**
+ * Whether the error is a permanent refusal. `stale_fence` is none: it only says that a newer attempt has taken over.
+ */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ArchiveError
     ? error.reason !== 'source_unreadable'
@@ -129,7 +131,10 @@ async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   await context.siteHosts.local?.destroy(site, fencedCall(step));
 }
 
-/** Returns null if the archive itself is faulty. Throws any other error, because it may be transient. */
+/**
+ * Returns null for an error that shows a faulty or missing archive. Throws any other error, because it may be
+ * transient.
+ */
 function asUnavailable(error: unknown): null {
   if (error instanceof ArchiveError && error.reason !== 'source_unreadable') return null;
   throw error;

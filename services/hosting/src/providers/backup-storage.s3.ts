@@ -43,7 +43,7 @@ const abortsAtOnce = 4;
 /**
  * Aborts unfinished multipart uploads below `prefix`. A worker that is killed during an upload leaves one, and its
  * parts cost money although no list of objects shows them. If the storage refuses the call or does not know it, the
- * rules of the bucket must remove the parts.
+ * parts stay until a lifecycle rule of the bucket removes them.
  */
 async function abortUploads(
   client: S3Client,
@@ -91,8 +91,8 @@ const unlessStatus =
   };
 
 /**
- * Larger objects are uploaded in parts of this size, so that after a lost connection only one part is sent again. Few
- * segments are larger.
+ * Larger objects are uploaded in parts of this size, so that after a lost connection only one part is sent again. Most
+ * segments fit into one part.
  */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
@@ -111,7 +111,7 @@ export interface S3BackupStorage extends BackupStorage {
 const placeName = (place: S3Place): string =>
   `${place.endpoint ?? place.region}/${keyAt({ ...place, prefix: place.bucket }, place.prefix)}`;
 
-/** Works with a key that may only list the bucket and its versions. */
+/** The storage for the API, whose access key may only list the bucket and its versions. */
 export function s3BackupReader(place: S3Place): BackupReader & { close(): void } {
   const client = openS3Client(place);
   return {
@@ -294,7 +294,10 @@ function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage {
   };
 }
 
-/** Ignores a refusal of the storage, because the steps of the check meet the same refusal and report it. */
+/**
+ * Removes the versions whose lock is over. Ignores a refusal of the storage, because later steps of the check meet the
+ * same refusal and report it.
+ */
 async function removeUnlocked(client: S3Client, Bucket: string, prefix: string): Promise<void> {
   try {
     const versions: ObjectVersion[] = [];

@@ -44,7 +44,7 @@ export class CanaryError extends Error {
 /** The place of backups, as the API names it. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
-/** The storage as the API sees it. The API may not read archives, but only ask whether they exist. */
+/** The storage as the API sees it. The API can ask whether an archive exists, but cannot read one. */
 export interface BackupReader {
   /** The kind of place where backups of this mode are written. */
   locationIn(mode: Mode): BackupLocation;
@@ -82,7 +82,10 @@ export interface BackupStorage extends BackupReader {
    * manifest.
    */
   listFinished(prefix: string): Promise<string[]>;
-  /** Removes every archive in the folder `prefix`, except `keep` and locked objects. A missing folder is no error. */
+  /**
+   * Removes every archive in the folder `prefix`, except the archive with the key `keep`, and except locked objects. A
+   * missing folder is no error.
+   */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**
    * Locks the archive until `until`, so that nobody, not even Drydock, can change or remove it. Resolves with the end
@@ -90,7 +93,7 @@ export interface BackupStorage extends BackupReader {
    * extend the lock.
    */
   lock(storageKey: string, until: Date): Promise<Date | null>;
-  /** The test objects in this mode's storage. Null if that storage cannot have locks. */
+  /** The test objects in the storage of this mode. Null for a folder on the worker, which has no locks. */
   canary(mode: Mode): CanaryStorage | null;
 }
 
@@ -122,7 +125,10 @@ export const backupFolder = (backup: {
   id: string;
 }): string => (backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey));
 
-/** The form of a key. Archives of earlier versions have keys without the organisation, hence one segment less. */
+/**
+ * The form of a key, and of a folder of keys, which has one segment less. Keys of earlier versions have no
+ * organisation, and so one segment less too.
+ */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
 
 /** Keys are made from ids, but a malformed key must not reach outside the storage's folder. @throws Error */

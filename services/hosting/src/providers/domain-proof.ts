@@ -23,7 +23,10 @@ export interface DomainProofs {
   /** Whether a claim in this mode must be proven. If not, a domain belongs to the organisation that names it first. */
   isRequired(mode: 'live' | 'sandbox'): boolean;
   proofOf(claim: DomainClaim): DomainProof;
-  /** Whether the domain shows the proof of the claim now. False if the domain does not answer. */
+  /**
+   * Whether the domain shows the proof of the claim now. False also if neither the name server nor the web server of
+   * the domain answers.
+   */
   isShown(claim: DomainClaim): Promise<boolean>;
 }
 
@@ -114,7 +117,7 @@ async function readFirstBytes(
           if (text.length > contentBytesMax) request.destroy(new Error('more than a proof'));
         });
       });
-      // For an answer that changes the protocol (101) Node emits neither `response` nor `error`, but only `close`.
+      // For status 101, which changes the protocol, Node emits neither `response` nor `error`, but only `close`.
       const noAnswer = (): void => fail(new Error('closed without an answer'));
       request.on('error', fail).on('close', noAnswer);
     });

@@ -3,9 +3,9 @@ import { SpanStatusCode, trace } from '@opentelemetry/api';
 const tracer = trace.getTracer('@drydock/hosting');
 
 /**
- * Traces one phase of work as a span below the active span. Without an active span no span is made, because it would
- * begin a trace of its own. Attributes must be ids, counts or sizes, so that no path, no URL and no text of a customer
- * gets into a trace.
+ * Traces one phase of work as a span below the active span. Without an active span none is made, because a span without
+ * a parent would begin a trace of its own. Attributes must be ids, counts or sizes, so that no path, no URL and no text
+ * of a customer gets into a trace.
  */
 export function withSpan<T>(
   name: string,

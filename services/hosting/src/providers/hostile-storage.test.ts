@@ -113,14 +113,18 @@ const chainOf = (links: number, manifest = '') =>
   }));
 
 describe('a request that looks at a chain of a hundred copies for as long as it may', () => {
-  /** Looks at a storage that answers `manifests` calls and no more. The time is over when it has had six calls more. */
+  /**
+   * Looks at a storage that answers only the first `manifests` calls. The time limit ends the look when six further
+   * calls have reached the storage.
+   */
   const lookAt = async (manifests: number, content: string) => {
     const limit = new AbortController();
     let calls = 0;
     const slow: http.RequestListener = (_request, response) => {
       calls += 1;
       if (calls <= manifests) response.end(content);
-      // Six calls are open at a time, so the answers to all earlier ones have arrived.
+      // At most six calls are open at a time. When six calls are left unanswered, the answers to all earlier calls have
+      // arrived.
       if (calls === manifests + readsAtOnce) limit.abort();
     };
     let seen: unknown;

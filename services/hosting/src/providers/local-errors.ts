@@ -47,7 +47,7 @@ function contentOf(error: unknown, direction: Direction | undefined): RefusedCon
 
 const reasonOf = ({ message, reason }: ArchiveError): string => message.replace(`${reason}: `, '');
 
-/** Turns the problem of a job back into the error that was thrown in the job's process. */
+/** Turns the problem that a job has reported back into the error that its process has thrown. */
 function errorOfJob(error: unknown): unknown {
   if (!(error instanceof JobProblem)) return error;
   const archive = archiveErrorOfJob(error);
@@ -57,7 +57,10 @@ function errorOfJob(error: unknown): unknown {
   return new TransferFailure(error.message, { object, reason, isPermanent: permanent === 'yes', cause: error });
 }
 
-/** Rejects with {@link SiteHostError} for permanent errors. Work that moves content gives its `direction`. */
+/**
+ * Turns a permanent error of `work` into a {@link SiteHostError}. `direction` must be given for work that moves
+ * content.
+ */
 export function translated<T>(work: Promise<T>, direction?: Direction): Promise<T> {
   return work.catch((thrown: unknown) => {
     const error = errorOfJob(thrown);

@@ -21,9 +21,9 @@ const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['InvalidObjectState', 'bucket_unusable'],
   ['ExpiredToken', 'credentials_rejected'],
   ['InvalidToken', 'credentials_rejected'],
-  // The key may be right and the worker's clock wrong.
+  // The clock of the worker may be wrong, so this refusal says nothing about the key.
   ['RequestTimeTooSkewed', 'may_pass'],
-  // With the following codes the body was damaged on its way, or came too late.
+  // The following codes say that the body was damaged on its way, or came too late.
   ['RequestTimeout', 'may_pass'],
   ['BadDigest', 'may_pass'],
   ['IncompleteBody', 'may_pass'],

@@ -37,7 +37,7 @@ const listingBytesMax = 4 * 1024 * 1024;
  */
 const answerBytesMax = 64 * 1024;
 
-/** The most document types in an answer. A real answer has at most one, on an error page. */
+/** The most document types in an answer. An error page of a web server has one, and an answer of S3 has none. */
 const documentTypesMax = 1;
 const documentType = '<!doctype';
 
@@ -89,8 +89,8 @@ function capped(body: Readable, bytesMax: number): Readable {
       else done(null, piece);
     },
   });
-  // When the counter fails, `pipeline` destroys the body, which closes the connection. The error reaches the reader of
-  // the counter.
+  // When `counter` fails, `pipeline` destroys the body, which closes the connection. The client, which reads from
+  // `counter`, gets the error.
   pipeline(body, counter, () => undefined);
   return counter;
 }
@@ -287,7 +287,10 @@ class OpenS3 implements OffsiteStorage {
   }
 }
 
-/** A bucket is unusable if the object of the probe is missing or too large right after it was written. */
+/**
+ * Makes an ArchiveError of the probe a refusal of the bucket: the probe's object is missing or too large right after it
+ * was written.
+ */
 const asUnusable = (error: unknown): unknown =>
   error instanceof ArchiveError
     ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error })

@@ -41,7 +41,7 @@ export interface OffsiteDeadlines {
   objectMs: number;
 }
 
-/** A customer's storage as request handlers use it: they only read. Close it after use. */
+/** A customer's storage for request handlers, which only read. Close it after use. */
 export interface OffsiteReader {
   /**
    * Reads objects of the archive in the folder `objectKey`. Rejects with ArchiveError `missing` for a missing object,
@@ -85,7 +85,7 @@ export class OffsiteError extends Error {
 
 /**
  * A failure of the storage that may pass, such as a refused connection or HTTP 503. Its cause is the error of the call.
- * The class tells a failure of the storage from those of the site's host and of our own database.
+ * The class distinguishes this failure from those of the site's host and of our own database.
  */
 export class OffsiteFailure extends Error {
   constructor(cause: unknown) {
@@ -110,7 +110,6 @@ export const copyFolder = (siteId: string, copyId: string): string => `${siteId}
 
 /** The access of request handlers. They seal credentials and read a destination. */
 export interface OffsiteReaders {
-  /** Whether a site of this mode may use the endpoint. */
   allows(endpoint: string, mode: Mode): boolean;
   seal(destination: SealedPlace, credentials: OffsiteCredentials): Buffer;
   open(destination: Destination, options?: OpenOptions): OffsiteReader;
@@ -125,7 +124,7 @@ export interface DiskSpace {
 /** The access of workflow steps. They change a destination. */
 export interface OffsiteDrivers {
   open(destination: Destination, options?: OpenOptions): OffsiteStorage;
-  /** Names the key that copies are encrypted with, without revealing it. */
+  /** An id of the key that encrypts copies. It does not reveal the key. */
   encryptionKeyId: string;
   /** The folder on the worker's disk for fetched copies. */
   spoolDir: string;

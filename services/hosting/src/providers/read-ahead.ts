@@ -2,7 +2,10 @@ import { type ArchiveSource, segmentName } from '@drydock/archive';
 
 /** The most readers of one archive at a time. Each thread that extracts the archive is a reader. */
 const readersMax = 2;
-/** How many numbers of recently read segments are kept. A read of the segment after one of them is in order. */
+/**
+ * How many numbers of recently read segments are kept. A read is in order if the number of the segment before it is
+ * among them.
+ */
 const recentMax = 16;
 
 /**
@@ -20,8 +23,8 @@ export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
     waiting.set(number, bytes);
     forgetOldest(waiting, ahead * readersMax);
     bytes.catch(() => {
-      // The archive has probably no segment of this number, so no segment from `number` on is fetched ahead. A reader
-      // that needs one after all asks the storage again.
+      // Probably the archive ends before `number`, so no segment from `number` on is fetched ahead any more. A reader
+      // that needs such a segment after all asks the storage for it.
       end = Math.min(end, number);
       if (waiting.get(number) === bytes) waiting.delete(number);
     });

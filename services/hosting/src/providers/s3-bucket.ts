@@ -67,7 +67,7 @@ export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }:
   return client;
 }
 
-/** In a worker the client's requests get no spans, because their number grows with the size of an archive. */
+/** Makes no spans of the client's requests, because their number grows with the size of an archive. */
 export function leaveRequestsOutOfTraces(client: S3Client): void {
   client.middlewareStack.add((next) => (request) => withoutDetails(() => next(request)), {
     step: 'initialize',
@@ -207,8 +207,8 @@ export interface BodyLimits {
 }
 
 /**
- * The limit for a sealed object is a sixteenth larger than its content, because sealing adds bytes and some content
- * grows by compression.
+ * The limit for a sealed object is a sixteenth larger than its content, because sealing adds bytes, and compression
+ * makes some content larger.
  */
 const sealed = (rawBytes: number): number => rawBytes + rawBytes / 16;
 

@@ -110,7 +110,7 @@ const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflo
 /** An agent of an earlier version cannot list its databases, and has only Postgres. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
-/** Null for a site without a live release: its creation was interrupted. */
+/** Null for a site without a live release, because its creation has not ended. */
 function toHosted({
   url,
   current_release: currentRelease,
@@ -139,7 +139,10 @@ const toStorage = ({ limit_bytes: limitBytes, files, database }: AgentStorage): 
   database: toPart(database, false),
 });
 
-/** Lists the storage of all sites of the agent, by their ids. An agent of an earlier version tells of none. */
+/**
+ * The storage of all sites of the agent, by their ids. Empty for an agent of an earlier version, which has no such
+ * call.
+ */
 export async function listLocalStorage(
   client: Pick<SiteHostClient, 'listStorage'>,
   signal: AbortSignal,
@@ -159,7 +162,7 @@ export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReade
         if (isUnknownCall(error)) return onlyPostgres;
         throw error;
       }),
-    // An agent of an earlier version does not tell what it has counted.
+    // An agent of an earlier version has no call for what it has counted.
     readStorage: async ({ siteId }, signal) => {
       const storage = await unknownAsNull(client.readStorage(siteId, signal)).catch((error: unknown) => {
         if (isUnknownCall(error)) return null;

@@ -7,8 +7,8 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
 
 /**
- * Thrown if a job of the site agent could not dump or load a site's database. `message` may quote SQL and values of the
- * customer, so it is only for the log. `object` and `reason` are for the customer.
+ * A job of the site agent could not dump or load a site's database. `message` is only for the log, because it may quote
+ * SQL and values of the customer. `object` and `reason` are for the customer.
  */
 export class TransferFailure extends Error {
   override readonly name = 'TransferFailure';
@@ -65,7 +65,7 @@ export interface HostedSite {
   url: string;
   /** The id of the live release, which determines both the files and the database in use. */
   currentRelease: string;
-  /** Every existing release, including the current one. */
+  /** Every complete release, including the live one. */
   releases: readonly string[];
   /**
    * Releases that a `stage` has begun and not finished: it failed, was killed, or still runs. `retire` removes them
@@ -84,7 +84,10 @@ export interface HostedApp {
   lastRestartAt: Date | null;
 }
 
-/** `generation` is that of the last process before the restart. A process with a greater generation is fresh. */
+/**
+ * `generation` is the number of the last process before the restart. Every process with a greater number was started
+ * after it.
+ */
 export interface AppRestarted {
   restartedAt: Date;
   generation: number;
@@ -171,7 +174,9 @@ export interface SiteHostReader {
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases' | 'readStorage'> {
   /** The id of the empty release that `create` makes. */
   readonly firstRelease: string;
-  /** Whether `stage` reads each segment only once. If so, a cached segment can be removed once it was read. */
+  /**
+   * Whether one call of `stage` reads each segment only once. If so, a cache can drop a segment after its first read.
+   */
   readonly readsOnce: boolean;
   /**
    * Makes folder, role, database and an empty first release, unless the site exists already. Resolves with the site as
@@ -211,7 +216,7 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases' | 'readSt
   probe(site: SiteRef, call: FencedCall): Promise<Probe>;
   /**
    * Restarts the application. Resolves once the next request is sure to get a fresh process. A repeated call restarts
-   * it once more, which does no harm. SiteHostError `no_app`, `restart_blocked`, `sandbox_unavailable`.
+   * the application once more, which does no harm. SiteHostError `no_app`, `restart_blocked`, `sandbox_unavailable`.
    */
   restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;
   /**

@@ -14,9 +14,9 @@ const unsupported = (what: string): Promise<never> =>
   );
 
 /**
- * The faults that end without a change of the request. `denied` ends once an operator has mended the key. An answer
- * that is not understood may be the page of a maintenance. A change that may have been carried out is `unknown`: the
- * next attempt reads what the vendor has.
+ * The faults after which the same request may succeed later. `denied` passes once an operator has corrected the key.
+ * `not_understood` may come from a maintenance page. After `unknown` the vendor may have carried out the change, so the
+ * next attempt first reads what the vendor has.
  */
 const passing: ReadonlySet<VendorFault> = new Set(['busy', 'unavailable', 'unknown', 'not_understood', 'denied']);
 const outageSeconds = 5;
@@ -41,8 +41,9 @@ export const vendorSiteHostReader: SiteHostReader = {
 
 /**
  * Sites that are hosting packages at a vendor. Drydock makes and removes them. Restores are the vendor's work.
- * `packageIdOf` resolves with the package's id by Drydock's record, or with null. The record is missing until the
- * creation has been checkpointed, and if Drydock's database was put back.
+ * `packageIdOf` resolves with the id of the package from Drydock's record, or with null if there is no record. The
+ * record is written with the checkpoint of the creation, and is lost if Drydock's database is put back to an earlier
+ * moment.
  */
 export function vendorSiteHost(
   timelines: VendorTimelines,

@@ -93,8 +93,8 @@ suite(`the site host %s${missing}`, (name, open) => {
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // A host over ssh restores everything if it runs as root. Otherwise GNU tar writes in a user namespace that has only
-  // the account of the owner, so it cannot restore an access list for another account.
+  // A host over ssh restores everything if its account is root. Otherwise GNU tar runs in a user namespace that knows
+  // only this account, so it cannot restore an access list for another account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [

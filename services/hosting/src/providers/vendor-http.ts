@@ -10,8 +10,8 @@ const retryAfterSecondsMax = 60;
 const usualSeconds = 2;
 
 /**
- * The seconds to wait by a Retry-After header, which may give seconds or a date. The result is from 1 to
- * `retryAfterSecondsMax`, or `usualSeconds` without a usable header.
+ * The seconds to wait according to a Retry-After header, which has a number of seconds or a date. The result lies
+ * between 1 and `retryAfterSecondsMax`. Without a usable header it is `usualSeconds`.
  */
 export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs: number = Date.now()): number {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';
@@ -19,7 +19,7 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
   return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
 }
 
-/** More bytes than any real answer of one package has, apart from its listings. */
+/** The most bytes of an answer that is no listing. A real answer about one package is smaller. */
 const answerBytesMax = 1024 * 1024;
 
 /**
@@ -52,7 +52,7 @@ export interface VendorHttp {
   close(): Promise<void>;
 }
 
-/** The time for an answer. A call for a longer answer has a limit of its own. */
+/** The usual time for a whole answer. A call for a long answer sets `withinMs` instead. */
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
 /**
@@ -112,7 +112,7 @@ export function createVendorHttp({ url, key }: { url: string; key: string }): Ve
   };
 }
 
-/** The seconds to wait where a call at once would fare no better. */
+/** The seconds to wait after a failure that an immediate call would meet again. */
 const laterSeconds = 30;
 
 const mayPass = (error: unknown): boolean =>

@@ -39,12 +39,13 @@ export interface VendorTimeline extends VendorTimelineReader {
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
   /**
    * The package of `owner` for `domain`; makes it if there is none. A repeated call makes no second package.
-   * VendorError `refused` if the domain has a package of another owner; `busy` if the vendor made none.
+   * VendorError `refused` if the domain has a package of another owner, and `busy` if the vendor makes no package at
+   * the moment.
    */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   /**
-   * `knownId` is the id by Drydock's record. If the package has it, the vendor need not list the whole account. A
-   * package of another owner is never found.
+   * The package of `owner`; null if there is none. `knownId` is the package's id in Drydock's record. If it is right,
+   * the vendor need not list the whole account. A package of another owner is never found, even by `knownId`.
    */
   findPackage(owner: string, signal?: AbortSignal, knownId?: string | null): Promise<VendorPackage | null>;
   /** Removes a package. A missing package is no error. VendorError `busy` while a job of it runs. */
@@ -71,9 +72,12 @@ export type VendorFault =
 /** `message` is for the log: no text of the vendor reaches a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
-  /** The seconds to wait before another call: as the vendor asked, within limits, or else Drydock's own choice. */
+  /**
+   * The seconds to wait before another call. They come from the vendor's Retry-After within limits, or else from
+   * Drydock.
+   */
   readonly retryAfterSeconds: number;
-  /** Whether a `busy` vendor has said that this very call conflicts with something that is there. */
+  /** Whether the vendor has answered 409: the call conflicts with something that exists. Only `busy` has it. */
   readonly isConflict: boolean;
 
   constructor(

@@ -71,7 +71,10 @@ const toListing = ({ web, databases, mailboxes, ...flags }: z.infer<typeof timel
   mailboxes: mailboxes.map(toItem),
 });
 
-/** The jobs in the order of the reports. A job that was ever reported as ended stays ended. */
+/**
+ * The jobs in the order in which the vendor first lists them, each once. If any entry of a job says that it has ended,
+ * the job counts as ended.
+ */
 function toJobs(reported: z.infer<typeof jobsSchema>): VendorJob[] {
   const jobs = new Map<string, VendorJob>();
   for (const { id, type, status, restoreAsOf, target } of reported) {

@@ -6,12 +6,12 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** The night lasts from midnight to six in UTC. */
 const nightMinutes = 360;
-/** The most attempts in a night. A site whose backups all fail waits for the next night. */
+/** The most backups that are begun for one slot. If all of them fail, the site waits for its next slot. */
 const attemptsMax = 3;
 
 /**
- * The slot of a site is this minute of the night. It follows from the random end of its id, so that the backups of all
- * sites are spread over the night.
+ * The minute of the night at which the slot of a site begins. The random end of the site's id determines the minute, so
+ * that the backups of all sites are spread over the night.
  */
 export const slotMinute = (siteId: string): number => Number.parseInt(siteId.slice(-6), 16) % nightMinutes;
 
@@ -33,7 +33,7 @@ export interface SiteOfTheNight {
 }
 
 export interface NightlyDecision {
-  /** Whether a backup is begun now. The slot may have passed hours ago, if no worker ran at that time. */
+  /** Whether a backup is to begin now. The slot may have begun hours ago, for example if no worker ran then. */
   isDue: boolean;
   /** The time at which `sweep_backups` next considers the site. */
   nextLookAt: Date;

@@ -16,7 +16,7 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
 
 /** How many sites one transaction locks. A request that needs one of these rows waits until the transaction ends. */
 export const pageSites = 25;
-/** How far back scheduled backups are read: longer than from one slot of a site to the next. */
+/** How far back scheduled backups are read: two days, which is longer than from one slot of a site to the next. */
 const lookBackMs = 48 * 3_600_000;
 
 export type NightlySite = SiteOfTheNight & { orgId: string };
@@ -56,7 +56,10 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
 }
 
 const pageBackups = 100;
-/** The data of a failed backup of this age is not locked any more, because a lock lasts for `immutableDays`. */
+/**
+ * From this age on the data of a failed backup is usually not locked any more, because a lock lasts for
+ * `immutableDays`.
+ */
 const failedAgeMs = 31 * 24 * 3_600_000;
 
 interface Spent {
@@ -138,7 +141,7 @@ export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Plac
   return pageOf(rows, await withoutBusy(tx, rows));
 }
 
-/** Failed backups whose data cannot be locked any more, oldest first. */
+/** Failed backups that are at least `failedAgeMs` old and not on record as locked, oldest first. */
 export async function listFailed(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
     SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", created_at AS at

@@ -4,25 +4,29 @@ import { refOf, type WorkContext } from '../context/context';
 import { hostOf, type Probe } from '../providers/site-host';
 import { mayBeTransient, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
 
-/** How often a site that does not answer is probed. Each attempt of the step is one try. */
+/**
+ * How often a site that does not answer is probed, and the longest pause between two tries. Each attempt of the step is
+ * one try.
+ */
 export interface ProbeTries {
   triesMax: number;
   pauseSecondsMax: number;
 }
 
 /**
- * For a new site, which has no visitors yet. With 8 s for each probe of the site agent, all tries take eight minutes.
+ * For a new site, which has no visitors yet. A probe of the site agent takes at most 8 s, so all tries and pauses take
+ * about eight minutes.
  */
 export const forNewSite: ProbeTries = { triesMax: 30, pauseSecondsMax: 10 };
 /** While visitors wait. The site agent lets a visitor wait for 20 s, and then answers 503. */
 export const whileFrozen: ProbeTries = { triesMax: 12, pauseSecondsMax: 1 };
 
-/** Before a backup. After these tries a site that does not answer is backed up all the same. */
+/** Before a backup. A site that still does not answer is backed up all the same. */
 const beforeBackup: ProbeTries = { triesMax: 3, pauseSecondsMax: 2 };
 
 /**
  * Probes a site before its backup, so that the answer can be recorded with the backup. After a bad answer the step is
- * tried again, because the machine may only have been busy. There are at most three tries.
+ * tried again, because the machine may only have been busy. The answer to the third try is recorded in any case.
  */
 export async function askForRecord(
   context: WorkContext,

@@ -28,8 +28,8 @@ export function offersPlatform(
 }
 
 /**
- * Whether a site of the platform can have this database. Null means the platform's default. The site agent always has
- * Postgres, so it is not asked about Postgres.
+ * Whether a site of the platform can have this database. Null stands for the default of the platform. The site agent is
+ * not asked about Postgres, because it always has it.
  */
 async function offersDatabase(
   { siteHosts }: HandlerContext,
@@ -53,8 +53,8 @@ async function assertOffersDatabase(
 }
 
 /**
- * Whether the host has the programs of a deleted site's database. True if the host does not answer, because the restore
- * then waits for the host.
+ * Whether the host has the programs of a deleted site's database. Also true if the host does not answer, because an
+ * accepted restore waits for the host.
  */
 export const mayOfferDatabase = (
   context: HandlerContext,

@@ -8,7 +8,10 @@ import { definitely } from './definite-failure';
 import { serves } from './probe.rules';
 import { changeStatus, forgetVendorPackage, recordUrl, recordVendorPackage, releaseDomain } from './site.store';
 
-/** Makes a site, which becomes active when it serves. If it does not serve, it fails and its domain becomes free. */
+/**
+ * Makes a site, which becomes `active` once it serves. A site that does not serve is removed from its host, becomes
+ * `failed` and gives up its domain.
+ */
 export const createSiteWorkflow = defineWorkflow({
   kind: 'create_site',
   /** Without `database` the site gets the default of the platform. */

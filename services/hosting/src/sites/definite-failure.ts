@@ -37,7 +37,10 @@ function reasonOf(error: unknown): FailureReason | undefined {
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** The failure for a host's refusal that `reasonOf` leaves out, such as a taken domain. Undefined for other errors. */
+/**
+ * The failure for those refusals of a host that `reasonOf` leaves out, such as a taken domain. Undefined for any other
+ * error.
+ */
 function failureOfHost(error: unknown): StepFailure | undefined {
   if (!(error instanceof SiteHostError)) return undefined;
   const told = { internal: String(error), cause: error };
@@ -62,7 +65,7 @@ export function definitely<T>(work: Promise<T>): Promise<T> {
 
 const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });
 
-/** Ends the workflow if a step has applied the request's rule again and the rule now refuses. */
+/** For a step that applies the rule of the request again: ends the workflow if the rule now refuses. */
 export function assertStillAllowed(refusal: Refusal | null): void {
   if (refusal !== null) throw failureOf(refusal);
 }

@@ -47,8 +47,8 @@ export const mayBeTransient = ({ httpStatus }: Answer, recorded: RecordedAnswer)
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
 /**
- * The answer to expect after a restore of only the files. The database stays, so SQL must answer as in `before`. The
- * page may fail if it failed in `before` or in `recorded`.
+ * The record for the probe after a restore of only the files. The database stays, so SQL is judged by `before`, the
+ * answer before the restore. The page may fail if it failed in `before` or in `recorded`, the record of the backup.
  */
 export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer): RecordedAnswer => ({
   httpStatus: (failedHttp(before) ? before : recorded).httpStatus,
@@ -62,8 +62,8 @@ export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
 }
 
 /**
- * Tells in a preflight which answers the probe after the restore will accept. Without a record there is no finding, and
- * the restored site must serve.
+ * Tells in a preflight which answers the probe after the restore will accept. Without a record there is no finding,
+ * although the restored site must serve then.
  */
 export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string): Finding[] {
   if (recorded.httpStatus === null && recorded.isSqlOk === null) return [];

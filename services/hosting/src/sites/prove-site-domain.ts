@@ -30,8 +30,8 @@ const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: 
 });
 
 /**
- * The site that has proven the domain earlier, but whose proof the domain no longer shows. Null if there is none.
- * Throws `domain_in_use` if the domain still shows the proof of the site that has it.
+ * The site that has proven the domain, if the domain no longer shows the proof of that site's organisation. Null if no
+ * site has proven the domain. Throws `domain_in_use` if the domain still shows that proof.
  */
 export async function findFormerSite(
   { database, domainProofs }: HandlerContext,

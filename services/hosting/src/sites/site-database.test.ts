@@ -40,7 +40,10 @@ afterAll(async () => {
   rmSync(backupsDir, { recursive: true, force: true });
 });
 
-/** Starts a stand-in for a site agent with these databases. With null it cannot list them, like an older agent. */
+/**
+ * Starts a stand-in for a site agent with these databases. Null makes it an older agent, which cannot list its
+ * databases.
+ */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
     method: 'GET',

@@ -51,7 +51,8 @@ it('staff raise, lower and reset the quota of an organisation, with audit entrie
   expect(refusalOf(await create(caller))).toBe('422 quota_exceeded');
   expect((await set(caller.orgId, null)).json).toMatchObject({ limit: 3 });
   expect(await auditedOf(api, `/v1/sites/quota/${caller.orgId}`)).toEqual(['quota.set', 'quota.set', 'quota.set']);
-  // The entries have the organisation's id, so that the organisation sees them and the events that come from them.
+  // The entries have the organisation's id, so that the organisation sees the entries and the events that are made of
+  // them.
   const ofOrg = "SELECT 1 FROM audit_outbox WHERE action = 'quota.set' AND org_id = $1::uuid";
   expect(await api.rows(ofOrg, [caller.orgId])).toHaveLength(3);
 });

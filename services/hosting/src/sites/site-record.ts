@@ -21,7 +21,7 @@ import type { Tx } from '../context/database.store';
 import { describeSite, findSite, listSites as listRows, lockSite } from './site.store';
 import { ownerOf, type Site, sitePath, siteSubject } from './site.types';
 
-/** The refusal while the host of a site does not answer. Nothing was started. */
+/** The refusal while the host of a site does not answer. */
 export const hostUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', {
     extra: { dependency: 'site-host' },

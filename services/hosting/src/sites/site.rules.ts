@@ -7,8 +7,8 @@ import {
 import type { Site } from './site.types';
 
 /**
- * A sandbox site asks by its name for failures and slowness, so that a client can test how it handles them
- * (decisions.md 5). The name of a live site means nothing.
+ * Words in the name of a sandbox site make its restores fail or last, so that a customer can test how a client handles
+ * that (decisions.md 5). The name of a live site has no effect.
  */
 export function sandboxBehaviour(
   { mode, name }: Pick<Site, 'mode' | 'name'>,
@@ -28,7 +28,6 @@ export const siteTransitions = {
   deleting: ['active', 'suspended', 'failed'],
 } as const satisfies Record<SiteStatus, readonly SiteStatus[]>;
 
-/** The statuses from which `to` can be reached. */
 export const statusesBefore = (to: SiteStatus): SiteStatus[] => statuses.filter((from) => reaches(from, to));
 
 const statuses = [
@@ -56,9 +55,8 @@ export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_b
 }
 
 /**
- * The database of a site, from its row. If the row of a `local` site has none, the site has Postgres: it was made
- * before sites could choose. On other platforms the result is null, because Drydock does not know which database a site
- * has.
+ * The database of a site, from its row. A `local` site whose row has none was made before sites could choose, and has
+ * Postgres. On other platforms the result is null, because Drydock does not know which database a site has.
  */
 export function databaseOf({
   platform,

@@ -115,7 +115,10 @@ export async function releaseDomain(tx: Tx, siteId: string): Promise<void> {
   await tx.site.update({ where: { id: siteId }, data: { holdsDomain: false } });
 }
 
-/** The next sequence number for backups and copies of the site, greater than any before, failed ones included. */
+/**
+ * The next sequence number for a backup or a copy of the site. It is greater than every earlier one, even those of
+ * failed backups and copies.
+ */
 export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint> {
   const { backupSequence } = await tx.site.update({
     where: { id: siteId },
@@ -147,15 +150,24 @@ export const findProvenHolder = (
     select: { id: true, orgId: true },
   });
 
-/** A change of hands. The lock on `domain` keeps its other changes waiting until the transaction ends. */
+/**
+ * A domain that passes from one site to another. A lock on the domain makes changes of the same domain wait for each
+ * other.
+ */
 interface Handover {
   mode: Mode;
   domain: string;
-  /** The site that loses the domain, because the domain no longer shows that site's proof. Null if there is none. */
+  /**
+   * The site that loses the domain, because the domain no longer shows the proof of that site's organisation. Null if
+   * no site loses it.
+   */
   formerSiteId: string | null;
 }
 
-/** Takes the domain from its former site, so that another site can have it in the same transaction. */
+/**
+ * Locks the domain until the transaction ends, and takes it from its former site. Another site can then have the domain
+ * in the same transaction.
+ */
 export async function freeDomain(tx: Tx, { mode, domain, formerSiteId }: Handover): Promise<void> {
   await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${mode} ${domain}`}, 0))`;
   if (formerSiteId !== null)
@@ -174,7 +186,7 @@ export async function takeDomain(
   return true;
 }
 
-/** The domains that sites hold now. `isHeld` decides by them whether a deleted site may have its domain back. */
+/** The domains that sites hold now, for `isHeld`. */
 export interface HeldDomains {
   /** Domains of sites of the deleted site's organisation. */
   own: ReadonlySet<string>;

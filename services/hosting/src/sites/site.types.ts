@@ -43,7 +43,7 @@ export interface Site {
   status: SiteStatus;
   url: string;
   dailyBackups: boolean;
-  /** The days of the plan, which `retentionDaysOf` limits. */
+  /** The days that the plan promises. `retentionDaysOf` gives the days that count. */
   backupRetentionDays: number;
   metadata: Metadata;
   createdAt: Date;

@@ -22,8 +22,9 @@ import { workflows } from '../workflows';
 const onHost = describeOnHost();
 
 /**
- * The cases that `npm run test:all` takes: all that kill a worker, because its script may go on running on the host, and
- * one that freezes a worker. crash.test.ts runs the other cases with a local host.
+ * The cases that `npm run test:all` takes. Every case that kills a worker is among them, because the script of a killed
+ * worker may go on running on the host. One case freezes a worker. crash.test.ts runs the other cases with a local
+ * host.
  */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 
@@ -103,7 +104,7 @@ onHost('a site over ssh survives the crash of its worker', () => {
   it('a worker killed while the database loads leaves no half-made release and no database of it', async () => {
     const siteId = await world.withWorker(makeSshSite);
     await rig.fill(refOf(siteId), 1);
-    // The load of the backup waits at this table for as long as the host has a role `gate`.
+    // While the database server has a role `gate`, the load of the backup waits at this table.
     await rig.database.ask(
       rig.loginOf(refOf(siteId)),
       `CREATE FUNCTION is_open(int) RETURNS boolean LANGUAGE plpgsql AS

@@ -62,7 +62,7 @@ const partOf = (share: number): SiteStorage['files'] => ({
   bytes: Math.round(share * limit),
   counted_at: countedAt,
 });
-/** Lets the agent report these shares of the limit. A part with null has not been counted. */
+/** Makes the stand-in report these shares of the limit. Null stands for a part that has not been counted. */
 function report(siteId: string, files: number | null, databaseShare: number | null): void {
   counted[siteId] = {
     limit_bytes: limit,

@@ -7,7 +7,7 @@ import { type CountedPart, readStorage, type SiteStorage } from '../providers/si
 import { sitePath } from './site.types';
 import { hostUnavailable, readSite } from './site-record';
 
-/** Shows how full the site is. All is null on a platform that counts nothing. */
+/** Shows how full the site is. Every field is null on a platform that counts nothing. */
 export const getSiteStorage = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -39,7 +39,7 @@ const fullnessOf = ({ state, bytes }: CountedPart, limitBytes: number): Fullness
 
 const severity = ['within', 'full', 'closed'] as const;
 
-/** How full the fuller part of a site is. Null until a part has been counted. */
+/** The worse state and the greater share of the two parts of a site. Null until a part has been counted. */
 function fullerOf({ limitBytes, files, database }: SiteStorage): Fullness | null {
   const parts = [files, database].filter((part) => part !== null).map((part) => fullnessOf(part, limitBytes));
   const [first, second] = parts;

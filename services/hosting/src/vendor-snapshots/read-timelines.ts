@@ -49,9 +49,9 @@ export function viewVendorSurface(
 }
 
 /**
- * Adds Drydock's own work to the flags of the vendor. The vendor knows no workflows, and a job of the vendor ends
- * before the workflow that requested it. While a workflow is unfinished no snapshot may be taken. The site is also
- * `in_progress`, unless the workflow waits for staff.
+ * Adds Drydock's own work to the flags of the vendor, which knows no workflows. A job of the vendor ends before the
+ * workflow that requested it. While a workflow on the site is unfinished, no snapshot may be taken. The site also
+ * counts as `in_progress`, unless that workflow waits for staff.
  */
 export function amendByWork(
   surface: VendorSnapshotSurface,
@@ -91,9 +91,9 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * `before` limits the read of the vendor's listing before Drydock accepts a request, and `after` the read after its
- * wait for the vendor. With that wait, of at most `startDecidedMs`, the request stays within `answerWithinMs` of
- * packages/service.
+ * Limits, in milliseconds, for reads of the vendor's listing: `before` Drydock accepts a request, and `after` the
+ * request has waited for the vendor. Both reads and the wait, which lasts at most `startDecidedMs`, fit into
+ * `answerWithinMs` of packages/service.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 

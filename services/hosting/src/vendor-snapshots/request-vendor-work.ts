@@ -46,19 +46,19 @@ import {
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 /**
- * The request to the vendor as Drydock accepted it, before a worker sends it. The fields are stored to survive a crash
- * of the process, so they must be plain JSON.
+ * A request to the vendor that Drydock has accepted and a worker is to send. The fields are stored, so that they
+ * survive a crash of the process, and must be plain JSON.
  */
 interface AcceptedOrder {
   workflowId: string;
-  /** The surface when Drydock accepted the request. The answer shows it if the listing cannot be read again. */
+  /** The surface at the time of the acceptance. The answer shows it if the listing cannot be read afterwards. */
   surface: VendorSnapshotSurface;
 }
 
 /**
  * Waits, outside any transaction, until the vendor has answered. Resolves with 202 if the vendor has accepted, or if
- * the request was sent but the vendor's answer is still missing. Throws the refusal of the vendor. Throws 503 if the
- * request will never be sent, or if the vendor has not accepted it.
+ * the request was sent but the vendor's answer is still missing. Throws the refusal of the vendor, if it has refused.
+ * Throws 503 if the request will never be sent, or if no job has come of it.
  */
 async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
   const { database, listener } = context;

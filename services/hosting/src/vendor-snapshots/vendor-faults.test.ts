@@ -104,7 +104,8 @@ it('a worker that takes over does not send again what its predecessor had sent, 
   worker = world.spawnWorker();
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'vendor_not_accepted' });
   expect([await orders(), await donesOf(world, packageId), await audited(siteId)]).toEqual([1, [], 0]);
-  // On a busy machine the request may stop waiting before the next worker has started. Then its answer is 202.
+  // On a busy machine the request may stop waiting before the next worker has started. The note shows that the vendor
+  // may have got the request, so the answer is 202 then.
   expect([202, 503]).toContain((await answering).status);
 });
 
@@ -255,7 +256,7 @@ it('without a worker nothing is started: 503, and what was accepted is cancelled
   expect([answered.status, answered.json]).toMatchObject([503, { dependency: 'hosting-worker' }]);
   worker = world.spawnWorker();
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'start_by_passed' });
-  // Until the worker is ready, each further request is answered with 503 and is not carried out.
+  // A request that comes before the worker is ready gets 503 and is not carried out.
   await until(async () => (await restoreWeb(siteId)).status === 202, { timeoutMs: 120_000, what: 'the worker' });
   await atRest(world, siteId);
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([['restore'], 1]);

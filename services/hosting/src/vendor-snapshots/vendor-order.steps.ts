@@ -15,8 +15,8 @@ import { nameBeside } from './vendor-snapshot.rules';
 const laterSeconds = 5;
 
 /**
- * Postpones the step without using up an attempt, because an outage of the vendor is no failure of the work. Throws
- * `not_found`, and errors that are not the vendor's, unchanged.
+ * Postpones the step without using up an attempt, because an outage of the vendor is no failure of the work. Rethrows
+ * `not_found`, and any error that does not come from the vendor.
  */
 function waitOutOutage(error: unknown): never {
   if (error instanceof VendorError && error.fault !== 'not_found')
@@ -38,7 +38,7 @@ type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 
 /** The checkpoint of the step `recheck`. The later steps read it. */
 export interface OrderPlan {
-  /** The name for a mailbox beside the original, without `temp-`. */
+  /** The name for a mailbox beside the original, without the prefix `temp-`. */
   name: string;
   /** The jobs that the timeline had before the request. Any other job may have come of the request. */
   jobsBefore: string[];
@@ -105,8 +105,8 @@ export async function sendOrder(context: WorkContext, step: Step, order: OrderTo
 }
 
 /**
- * Looks for the job of an earlier attempt. If the vendor does not answer, the step goes on as if there were none,
- * because such a job is rare.
+ * Looks for the job of an earlier attempt. If the vendor does not answer, the step goes on as if there were no such
+ * job. A job without a note is rare: it needs a database that was put back.
  */
 async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Promise<VendorJob | undefined> {
   try {
@@ -137,8 +137,9 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
 }
 
 /**
- * Reads the jobs until the job of the request appears. If it does not appear within `vendorWatchMs`, the vendor has not
- * accepted the request. If the last read failed, another attempt of the step looks again.
+ * Reads the jobs until the job of the request appears. If none has appeared after `vendorWatchMs`, the vendor counts as
+ * not having accepted the request. If the last read of the jobs failed, another attempt of the step looks again
+ * instead.
  */
 async function watchForJob(
   { vendorWatchMs, vendorPollMs }: WorkContext,
@@ -162,7 +163,10 @@ async function watchForJob(
   throw conclude('vendor_not_accepted', { internal: `no job came of the order within ${vendorWatchMs} ms` });
 }
 
-/** A job takes minutes. After this time the step frees its place in the worker, and goes on later. */
+/**
+ * How long one attempt watches a job, which may take minutes. After this time the step frees its place in the worker,
+ * and goes on later.
+ */
 const watchedMs = 20_000;
 
 /**

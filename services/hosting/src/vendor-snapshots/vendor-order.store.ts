@@ -7,9 +7,9 @@ import type { Reader, Tx } from '../context/database.store';
 export type OrderNote = 'fresh' | 'sent' | 'late';
 
 /**
- * Notes that the request of the workflow is about to be sent. Makes no note if Postgres' clock is past `sendBy`, or if
- * the API has stopped waiting and withdrawn the request. A note and a withdrawal are a row with the same key, so only
- * one of them succeeds.
+ * Notes that the request of the workflow is about to be sent. Makes no note if it is later than `sendBy` by the clock
+ * of Postgres, or if the API has stopped waiting and withdrawn the request. A note and a withdrawal are rows with the
+ * same key, so only the first of the two is written.
  */
 export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Promise<OrderNote> {
   const noted = await tx.$executeRaw`

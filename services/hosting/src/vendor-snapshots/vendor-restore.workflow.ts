@@ -21,8 +21,8 @@ const input = z.strictObject({ ...vendorOrderInput, handle: z.string(), isBeside
 type Input = z.infer<typeof input>;
 
 /**
- * Has the vendor restore a point, and follows the vendor's job to its end. Nothing is undone once the request was sent,
- * because the vendor offers no undo and takes no safety copy. Fails if the job fails.
+ * Has the vendor restore a point, and follows the vendor's job to its end. After the request was sent nothing can be
+ * undone, because the vendor offers no undo and takes no safety copy. The workflow fails if the job fails.
  */
 export const vendorRestoreWorkflow = defineWorkflow({ kind: 'vendor_restore', input })
   .step('recheck', {

@@ -33,7 +33,8 @@ it('a deleted site of the vendor has no package any more and cannot be restored'
   const { siteId, packageId } = await makeVendorSite(world);
   const before = (await world.vendor.calls()).length;
   await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
-  // The listing of a large account takes long, and Drydock knows the package.
+  // Drydock knows the id of the package, so the deletion must not read the listing, which takes long in a large
+  // account.
   expect((await world.vendor.calls()).slice(before).map(({ path }) => path)).not.toContain('/package');
   const http = createVendorHttp({ url: world.vendor.url, key: world.vendor.keys.live });
   expect(await twentyiTimeline(http).read(packageId)).toBeNull();
@@ -108,7 +109,8 @@ it.each([
 });
 
 it('a vendor that does not answer its listing only delays the probe of a new site', async () => {
-  // The listing is read twice while the package is made, so the faults meet the probe.
+  // The creation of the package reads the listing twice. So these two reads are answered as usual, and the faults meet
+  // the probe.
   await world.vendor.fault({ method: 'GET', path: '^/package$', times: 2, answer: { kind: 'as_usual' } });
   await world.vendor.fault({ method: 'GET', path: '^/package', times: 4, answer: { kind: 'fixed', status: 503 } });
   const body = { name: 'Patient', primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' };

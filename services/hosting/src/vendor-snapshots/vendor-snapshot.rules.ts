@@ -28,8 +28,8 @@ export const findItem = (
 ): VendorItem | undefined => itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
 
 /**
- * The name for a mailbox beside the original, without `temp-`: the original's name, with a number in front of it if the
- * mailbox `temp-…` exists already. So nobody's mail is overwritten.
+ * The name for a mailbox beside the original, without the prefix `temp-`. It is the name of the original. If the
+ * mailbox `temp-…` of that name exists, a number goes in front of it, so that nobody's mail is overwritten.
  */
 export function nameBeside({ mailboxes }: VendorListing, itemId: string): string {
   const own = mailboxes.find(({ id }) => id === itemId)?.name ?? itemId;
@@ -40,8 +40,8 @@ export function nameBeside({ mailboxes }: VendorListing, itemId: string): string
 }
 
 /**
- * The reason why the point may not be restored. The first reason counts, in this order: errors of the request itself,
- * the point, work in progress, the state of the timeline.
+ * The first reason why the point may not be restored; null if there is none. The checks come in this order: the fields
+ * of the request, the existence of the point, work in progress, the state of the timeline.
  */
 export function refuseVendorRestore({ listing, unfinished }: VendorWorld, wish: VendorWish): Refusal | null {
   const refusal = refuseVendorWish(wish) ?? refuseUnlisted(listing, wish);
@@ -77,8 +77,8 @@ export function refuseVendorSnapshot(
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // Only a database must be in the listing. The vendor does not list a website without a restore point, but takes a
-  // first snapshot of such a website.
+  // Only a database must be in the listing. A website without a restore point is not in the listing, but the vendor
+  // takes its first snapshot.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;
@@ -86,8 +86,8 @@ export function refuseVendorSnapshot(
 }
 
 /**
- * The callers check for an unfinished workflow first. So the running job belongs to no workflow, and the refusal names
- * none.
+ * The refusal for a job of the vendor that no workflow has requested. The callers check for an unfinished workflow
+ * before, so the refusal names none.
  */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

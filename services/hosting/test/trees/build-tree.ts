@@ -39,8 +39,8 @@ const isRoot = process.getuid?.() === 0;
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 
 /**
- * Makes paths in a folder, and gives them to `account` if the test runs as root. Modes, attributes and times come last,
- * because other changes would reset them.
+ * Makes paths in a folder, and gives them to `account` if the test runs as root. Attributes, modes, access lists and
+ * times are set last and in this order, because the other changes would undo them.
  */
 export function buildTree(directory: string, paths: readonly PathToMake[], account: Account | null): void {
   const at = (path: string): Buffer =>

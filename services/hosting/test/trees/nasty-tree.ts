@@ -158,7 +158,7 @@ const attributes: PathToMake[] = [
   file('attributes/caf\xe9\n', { attributes: [['user.of-nasty-name', Buffer.from('x')]] }),
 ];
 
-/** These lists name only the account of the site, because any other id may mean another account on another host. */
+/** The lists name only the account of the site, because any other id may belong to another account on the next host. */
 const accessLists: PathToMake[] = [
   file('lists/named', { mode: 0o640, accessList: 'u:{uid}:rwx,g:{gid}:r' }),
   file('lists/masked', { mode: 0o640, accessList: 'u:{uid}:rwx,m::r' }),

@@ -53,8 +53,8 @@ export function missingForTrees(): string {
 }
 
 /**
- * Shorter paths than this fit into a system call, which takes 4,096 bytes. `find` reaches longer paths folder by
- * folder, so they have checksums, but their attributes and access lists are not read.
+ * Paths of fewer bytes fit into a system call, which takes 4,096 bytes. `find` reaches longer paths folder by folder.
+ * So they have checksums, but their attributes and access lists are not read.
  */
 const callBytesMax = 4000;
 

@@ -12,7 +12,7 @@ const fetched = existsSync(corpus) ? readdirSync(corpus).sort() : [];
  * take `locales`.
  */
 export const realTrees = isChaos ? fetched : fetched.filter((tree) => tree === 'locales');
-/** The end of a sentence that names what a machine lacks. */
+/** The end of a message that names what this machine lacks. */
 export const missingTree = `${corpus}, which .ci/fetch-trees fills`;
 
 /** Copies the files of a program into a folder, and gives them to the account. */

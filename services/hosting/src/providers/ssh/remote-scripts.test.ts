@@ -7,12 +7,14 @@ import { textOfScript } from './remote-scripts';
 const root = mkdtempSync(path.join(tmpdir(), 'drydock-scripts-'));
 const ordinaryUser = 65_534;
 afterAll(() => {
-  // The script opens a folder for reading only, and its owner may not remove what is in such a folder.
+  // After the test the owner of a top folder may read it but not write to it, and so cannot remove its content.
   spawnSync('chmod', ['-R', 'u+rwx', root]);
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Runs `command` as an ordinary account, who owns everything below `root`. Modes exclude nobody who is root. */
+/**
+ * Runs `command` as an ordinary account that owns everything below `root`, because modes restrict no command of root.
+ */
 function asOwner(...command: string[]) {
   const isRoot = process.getuid?.() === 0;
   if (isRoot) spawnSync('chown', ['-R', `${ordinaryUser}:${ordinaryUser}`, root]);

@@ -80,7 +80,7 @@ refuse_dump() {
 /**
  * The scripts' functions for MariaDB or MySQL. A site's role and all its databases have the same hash in their names,
  * by which `drop_role` finds the databases. A grant reads a name as a pattern, so `_` gets a backslash. In binary mode
- * the client obeys none of its own commands in a dump but `delimiter` and `charset`, so a dump can run no program on
+ * the client obeys only two of its own commands in a dump, `delimiter` and `charset`, so a dump can run no program on
  * the host.
  */
 const remoteMysql = String.raw`
@@ -250,8 +250,8 @@ dump_database "$(database_of "$release" "$1")"
 `,
   /**
    * $1 database, $2 bytes that must be free, $3 `all` or `files`. With `files` no database is made, because the new
-   * release shares the database of the current one. The folder is made first, because by it a later attempt finds the
-   * database of one that was killed.
+   * release shares the database of the current one. The folder is made before the database. If the script is killed
+   * between the two, a later attempt finds the folder, and by its name the database.
    */
   beginStage: `
 claim
@@ -347,7 +347,10 @@ mv -fT "$fresh" tmp/restart.txt || { rm -f "$fresh"; exit 94; }
 if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime' >&2; exit 1; fi
 echo "$before $now"
 `,
-  /** $1 the database of a release without release.json. The release's database stays if another release uses it too. */
+  /**
+   * $1 the database of a release without release.json. The database of the release stays if another release uses it
+   * too.
+   */
   retire: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
@@ -361,7 +364,10 @@ discard "$site/releases/$release"
 
 export type RemoteScript = keyof typeof scripts;
 
-/** The scripts that move all bytes of a site, or wait until the bytes are on disk. Other scripts take only a moment. */
+/**
+ * The scripts that move all bytes of a site, or wait until the bytes are on disk. They get the long limits of
+ * run-on-site.ts.
+ */
 export const movingScripts: ReadonlySet<RemoteScript> = new Set([
   'readFiles',
   'readDatabase',

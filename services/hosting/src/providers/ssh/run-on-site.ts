@@ -14,7 +14,7 @@ interface SilenceWatch {
   end(): void;
 }
 
-/** `reason` makes the error of the aborted call. */
+/** Aborts the signal with the error that `reason` makes. */
 function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), silenceMs);
@@ -49,7 +49,7 @@ const unreadable = new RegExp(
     String.raw`\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):`,
 );
 
-/** The object that the tools name, and the server's message about it. */
+/** The object that the database's programs name in their errors, and the server's message about it. */
 function contentIn(errors: string): RefusedContent {
   const object =
     /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ??
@@ -70,7 +70,10 @@ export class RemoteError extends Error {
   }
 }
 
-/** Whether the database has answered the failed command, however badly. A lost connection or server is no answer. */
+/**
+ * Whether the database itself has refused the failed command. A lost connection or a server that went away is no
+ * answer.
+ */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof RemoteError && !error.message.includes('a lost connection') && !lostServer.test(error.message);
 
@@ -186,7 +189,8 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // The exit code takes precedence over an error of the input: it tells why the command did not read all its input.
+    // The exit code takes precedence over an error of the input, because it tells why the command did not read all its
+    // input.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;
@@ -256,7 +260,7 @@ const fencePattern = /^\d{1,18}$/;
  */
 const limits = { short: { total: 60, silence: 75 }, moving: { total: 7 * 3_600, silence: 1_800 } } as const;
 
-/** Whether a call can name a site or a release so. */
+/** Whether a call accepts the value as the name of a site or a release. */
 export const isWord = (value: string): boolean => word.test(value);
 
 function requireWord(value: string, what: string): string {

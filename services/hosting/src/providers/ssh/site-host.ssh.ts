@@ -44,7 +44,7 @@ async function describe(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): P
     url: urlOf(tools.config, site),
     currentRelease,
     releases: valuesOf('release'),
-    // A folder with another name was not made by a stage.
+    // A stage makes only folders whose names pass `isWord`, so other folders are left out.
     begun: valuesOf('begun').filter(isWord),
     freeBytes: Number(freeBytes),
     restartSeconds: restarted === undefined ? null : Number(restarted),

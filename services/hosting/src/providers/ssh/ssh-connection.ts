@@ -34,8 +34,8 @@ const keepaliveMs = 10_000;
 const keepaliveMissesMax = 3;
 
 /**
- * Resolves once the account is logged in. Calls `onEnd`, perhaps several times, when the connection has become
- * unusable. @throws HostKeyError
+ * Connects and logs in. Calls `onEnd`, perhaps several times, when the connection has become unusable. @throws
+ * HostKeyError
  */
 async function openClient(address: Address, onEnd: () => void): Promise<Client> {
   const client = new Client();
@@ -95,8 +95,8 @@ export class SshConnection {
   }
 
   /**
-   * Starts a command. The channel is its stdin and stdout. Rejects if the host does not answer, or shows another key
-   * than the configured one.
+   * Starts a command. The channel carries the command's stdin, stdout and stderr. Rejects if the host does not answer,
+   * or shows another key than the configured one.
    */
   exec(command: string, signal: AbortSignal): Promise<ClientChannel> {
     return this.#open(signal, (client, done) => client.exec(command, done));
