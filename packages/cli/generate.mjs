@@ -20,7 +20,7 @@ function resolve({ $ref, ...rest }) {
   return { ...resolve(target), ...rest };
 }
 
-/** Describes one value of a call. `steps` is the path to the value within `place`: path, query or body. */
+/** Describes a value of a call. `place` is path, query or body. `steps` are the names that lead to the value there. */
 function fieldOf(place, steps, required, given) {
   const { description, default: standard, ...schema } = resolve(given);
   const choices = (schema.anyOf ?? [schema]).map(resolve);

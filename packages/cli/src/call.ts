@@ -194,7 +194,8 @@ async function follow(session: Session, answer: unknown, plan: CommandPlan, opti
   const isExpected = !isWaiting && (code === exitCodes.stillRunning || code === exitCodes.unavailable);
   if (!isExpected) process.stderr.write(messageOf(failure));
   if (code !== exitCodes.failed) tell(`It goes on. To follow it: ${watchOf(path)}`);
-  // The call itself was accepted. The exit code of a refusal would say that nothing was done.
+  // The operation was accepted. If only the request for its state is refused, the exit code must not be that of a
+  // refusal, which says that nothing was done.
   if (isWaiting || isEnd) throw new ShownError(isRefusal(code) ? exitCodes.endUnknown : code);
 }
 

@@ -10,8 +10,8 @@ export interface CommandPlan {
    */
   columns?: readonly string[];
   /**
-   * Set if the command is dangerous, so that the user must type a name first. The value tells where that name is: in
-   * the answer of the operation with this id, or in the command's last argument.
+   * If set, the user must type a name before the call. With `argument`, the name is the command's last argument.
+   * Otherwise `asks` is the id of the operation whose answer has the name.
    */
   asks?: OperationId | 'argument';
   /** Whether the group's name alone runs this command. Example: `drydock events` runs `drydock events list`. */
@@ -20,7 +20,7 @@ export interface CommandPlan {
   follow?: OperationId;
 }
 
-/** The plan of an operation without a command of its own: `--dry-run` of the command of `dryRunOf` calls it. */
+/** The plan of an operation that has no command of its own. The command of `dryRunOf` calls it for `--dry-run`. */
 export interface DryRun {
   dryRunOf: OperationId;
 }

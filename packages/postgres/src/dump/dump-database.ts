@@ -53,7 +53,7 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** The most attempts to read the schema while nobody drops or alters its objects. */
+/** The most attempts to read the schema. An attempt fails if somebody drops or alters an object meanwhile. */
 const attemptsMax = 20;
 /** SQLSTATEs of a lock time-out and of the internal error for an object that is dropped while it is read. */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);

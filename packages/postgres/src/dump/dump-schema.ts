@@ -34,7 +34,7 @@ export interface SchemaRequest {
   snapshotId?: string;
   /**
    * True if the snapshot's transaction already holds the locks of all tables. pg_dump then locks no table. Its locks
-   * would queue behind a client that waits for a table, such as a DROP TABLE, and would never be granted.
+   * would queue behind any client that waits for that transaction, such as a DROP TABLE, and would never be granted.
    */
   areTablesLocked?: boolean;
   /** True to include owners. Default: false. */

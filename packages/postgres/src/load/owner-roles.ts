@@ -61,7 +61,7 @@ async function definersOf(client: pg.ClientBase): Promise<Map<string, string>> {
   return new Map(definerSchema.parse((await client.query(definersSql)).rows).map(({ oid, object }) => [oid, object]));
 }
 
-/** Omits needless quotes. pg_dump also quotes names that are a keyword in its own major only. */
+/** Omits needless quotes. pg_dump also quotes names that are a keyword in its own major, but not in the server's. */
 const plainNames = (text: string): string => text.replace(/"([a-z_][a-z0-9_]*)"/g, '$1');
 
 interface Inherited {

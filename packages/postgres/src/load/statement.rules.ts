@@ -27,7 +27,7 @@ const refusedParts = [
   /\bOWNER TO\b/i,
   /^ALTER .*\bSET TABLESPACE\b/i,
   /^CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) .*\bSET (?:SESSION AUTHORIZATION|ROLE)\b/i,
-  // Only a superuser can create these, so no customer has them.
+  // Only a superuser can create the following, so no customer has them.
   /^CREATE (?:OR REPLACE )?FUNCTION .*\bLANGUAGE "?(?:c|internal)\b/i,
   /^CREATE (?:OR REPLACE )?FUNCTION .*(?<!NOT )\bLEAKPROOF\b/i,
   /^(?:CREATE|ALTER) OPERATOR (?:CLASS|FAMILY)\b/i,

@@ -92,7 +92,7 @@ interface CopyOptions {
   root?: string | undefined;
 }
 
-/** Finds a foreign key from another table. TRUNCATE refuses a table with one, whether or not there are rows. */
+/** Finds a foreign key of another table to this one. TRUNCATE then refuses this table, even if both are empty. */
 const referencedSql = `select from pg_catalog.pg_constraint k where k.contype = 'f' and k.conrelid <> k.confrelid
   and k.confrelid = pg_catalog.to_regclass($1)`;
 
