@@ -94,7 +94,7 @@ export async function noteDone(stage: Stage, session: pg.Client, token: string):
   await session.query(`insert into ${stage.own.schema}.done (token) values ($1)`, [token]);
 }
 
-/** Opens the sessions of a part before the pause, so that opening them does not lengthen it. */
+/** Opens the sessions of a part before the pause, so that opening them does not lengthen the pause. */
 export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
   for (const { owner } of await readLeft(stage, part)) if (owner !== null) await stage.loader(owner);
 }

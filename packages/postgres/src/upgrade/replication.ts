@@ -102,7 +102,8 @@ export async function subscribe(stage: Stage): Promise<void> {
     await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
       slot,
     ]);
-    // Binary values contain oids of types, and those of the customer's own types differ between the servers.
+    // Some binary values contain oids, and the oids of the customer's own types differ between the servers. A
+    // subscription has one format for all tables.
     const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(
       ({ format }) => format === 'binary',
     );
