@@ -10,7 +10,10 @@ expectNoArguments('usage: node packages/cli/generate.mjs\n  Writes src/generated
 const here = path.dirname(fileURLToPath(import.meta.url));
 const document = JSON.parse(fs.readFileSync(path.join(here, '../../docs/openapi.json'), 'utf8'));
 
-/** Replaces the references of a schema by their targets. A description beside a reference takes precedence. */
+/**
+ * Replaces the references of a schema by their targets. Members beside a reference, such as a description, take
+ * precedence over those of the target.
+ */
 function resolve({ $ref, ...rest }) {
   if ($ref === undefined) return rest;
   const target = $ref

@@ -139,7 +139,10 @@ async function confirm(
     throw new UsageError('That is not its name, so nothing was done');
 }
 
-/** Returns the name that the user must type. A domain comes first, because two sites may have the same name. */
+/**
+ * Returns the name that the user must type. The domain of a site comes before its name, because two sites may have the
+ * same name.
+ */
 function nameOf(target: unknown): string {
   const { primary_domain, label, name, id } = isObject(target) ? target : {};
   // A name of only invisible characters is skipped, because an empty line would confirm the call.

@@ -5,8 +5,8 @@ export interface CommandPlan {
   /** The command's words. Its arguments and options come from the contract. */
   command: string;
   /**
-   * The columns of the printed table. Without them, the table shows the workflow that the operation has started. If the
-   * operation starts none, the table shows the ids of a list, or all fields of any other answer.
+   * The columns of the printed table. Default: the columns of the started workflow for long work, the ids for a list,
+   * and all fields for any other answer.
    */
   columns?: readonly string[];
   /**
@@ -34,7 +34,7 @@ const snapshot = ['id', 'description', 'status', 'size_gb', 'created_at'];
 const key = ['id', 'name', 'prefix', 'sandbox', 'last_used_at', 'created_at'];
 
 /**
- * The plans of all operations of the contract: a command, or the operation that a dry run belongs to. TypeScript
+ * The plans of all operations of the contract: each has a command, or is the dry run of another operation. TypeScript
  * reports an operation that is missing here.
  */
 export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {

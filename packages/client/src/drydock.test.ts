@@ -336,7 +336,7 @@ describe('a stream that has been open', () => {
   const badGateway: Answer = (_request, response) =>
     void response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>');
   const notNow = json(503, problemOf(503, 'overloaded'), { 'retry-after': '0' });
-  // A call is not repeated here, so that the stream itself has to try again.
+  // Each outage is longer than a call is repeated, so that the stream itself has to try again.
   beforeEach(() => {
     drydock = createDrydock({ baseUrl, apiKey: 'dd_test_key', retries: 0 });
   });

@@ -59,8 +59,8 @@ type LongId = { [Id in CallableId]: 202 extends keyof operations[Id]['responses'
 export type Workflow = components['schemas']['Workflow'];
 
 /**
- * A workflow did not succeed. `workflow.error` has the reason. A workflow with the status `needs_attention` waits for
- * Drydock's staff.
+ * A workflow did not succeed. `workflow.error` has the reason, or is null. A workflow with the status `needs_attention`
+ * waits for Drydock's staff.
  */
 export class WorkflowError extends Error {
   override readonly name = 'WorkflowError';
@@ -134,7 +134,9 @@ export type Drydock = {
    * `workflowPath`. Call `wait` with that path: a second call of the operation would ask for the work again.
    */
   readonly finish: { readonly [Id in LongId]: (...given: FinishArguments<Id>) => Promise<Workflow> };
-  /** Waits for a workflow that runs already. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
+  /**
+   * Waits for a workflow that was accepted before. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`.
+   */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
   /**
    * Yields the states of a workflow, as they change, until its end. A broken stream is resumed after its last state,

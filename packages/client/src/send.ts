@@ -21,8 +21,8 @@ export interface CallOptions {
    */
   idempotencyKey?: string;
   /**
-   * The result of an earlier call about the same resource. While the resource is unchanged, a read returns this very
-   * object. After a change, an update throws the problem `precondition_failed`.
+   * The result of an earlier call about the same resource. While the resource is unchanged, a read returns `known`
+   * itself. Once it has changed, an update throws the problem `precondition_failed`.
    */
   known?: object;
 }
@@ -49,7 +49,7 @@ export class ProblemError extends Error {
   readonly requestId: string;
   /** The invalid fields of the request. Empty if the refusal has another reason. */
   readonly errors: NonNullable<Problem['errors']>;
-  /** The seconds after which the call may be sent again, by `Retry-After`. Null if the answer does not say it. */
+  /** The seconds after which the call may be sent again, by `Retry-After`. Null if the answer has no such header. */
   readonly retryAfterSeconds: number | null;
   /** The path of the workflow that was waited for. Null if the call itself was refused. */
   workflowPath: string | null = null;

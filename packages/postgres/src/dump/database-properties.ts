@@ -14,8 +14,8 @@ export const grantSchema = z.strictObject({
 export type Grant = z.infer<typeof grantSchema>;
 
 /**
- * A setting without effect, which only a superuser can store. It marks the owner of a database with a full disk, whose
- * sessions the platform has made read-only by default.
+ * A setting without effect, which only a superuser can store. It marks the owner of a database whose disk is full. The
+ * platform has made the sessions of this owner read-only by default.
  */
 export const diskFullMark = 'drydock.is_disk_full';
 

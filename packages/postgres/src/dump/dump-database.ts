@@ -33,7 +33,7 @@ export interface DumpRequest {
   url: string;
   /** True to record the owner of each object. Otherwise the loading role owns everything. */
   withOwners?: boolean;
-  /** The grants on the database, if it has lost them because customers were locked out. Default: its present grants. */
+  /** The customers' grants on the database, if a lock-out has revoked them. Default: the database's present grants. */
   grants?: readonly Grant[] | undefined;
   /** The time limit in ms for reading the schema. Each table adds 20 ms. Default: 180,000. */
   schemaMs?: number;

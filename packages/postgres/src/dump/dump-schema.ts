@@ -14,7 +14,8 @@ const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
 /** The time in ms that each table adds to pg_dump's limit. 50,000 tables take 41 s on an idle machine. */
 const perTableMs = 20;
 /**
- * The most tables with which the two runs of pg_dump are concurrent. Each run needs some kB of memory for each table.
+ * With more tables than this, the second run of pg_dump waits for the first, because each run needs some kB of memory
+ * for each table.
  */
 const tablesAtOnceMax = 1_000;
 /**

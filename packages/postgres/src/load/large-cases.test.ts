@@ -29,7 +29,7 @@ interface LargeCase {
   isInCi?: boolean;
 }
 
-/** The DO block commits after each 500 tables, because a transaction holds a lock for each table that it creates. */
+/** The DO block commits after 500 tables, because a transaction holds a lock for each table that it creates. */
 const makeTables = (count: number): string => `do $$ begin for n in 1..${count} loop
   execute format('create table t%s (id bigint primary key, name text not null, at timestamptz default now())', n);
   execute format('insert into t%s values (%s, %L)', n, n, n);

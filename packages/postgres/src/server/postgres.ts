@@ -56,8 +56,8 @@ interface PostgresOptions {
    */
   account?: number | null;
   /**
-   * Settings whose value is a file outside of the data folder, by the setting's name. The server's account must be able
-   * to read the file. A box contains the file, but not its folder.
+   * Files outside of the data folder, by the name of the setting whose value is the file's path. The server's account
+   * must be able to read the file. A box contains the file, but not its folder.
    */
   files?: Readonly<Record<string, string>>;
   /**
@@ -96,7 +96,7 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-/** The time in which a new server must answer. A busy cluster's recovery after a kill -9 takes only seconds. */
+/** The time in which a started server must answer, including its recovery after a kill -9. */
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
 /** A server that cannot bind its port ends long before this time. */

@@ -26,8 +26,9 @@ const statementSchema = z.object({
 type StoredStatement = z.infer<typeof statementSchema>;
 
 /**
- * The move's schema on the target. A loader records a created object in the same transaction, by a token that only the
- * keeper can read. So the customer's code in that session can neither read the plan nor record anything else.
+ * The move's schema on the target. A loader creates an object and records it in one transaction. It records a token,
+ * which only the keeper can read in the plan. So the customer's code in that session can neither read the plan nor
+ * record anything else.
  */
 const planStatements = (schema: string): string[] => [
   `create schema ${schema}`,

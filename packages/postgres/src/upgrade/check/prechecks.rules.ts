@@ -8,7 +8,7 @@ export interface Facts {
   /** Logical replication slots that do not belong to an upgrade. */
   foreignSlots: number;
   subscriptions: number;
-  /** The age of the oldest open transaction in seconds, or 0. */
+  /** The age of the oldest open transaction in seconds; 0 if there is none. */
   oldestTransactionSeconds: number;
   sessions: number;
   extensions: readonly string[];
