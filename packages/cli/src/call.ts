@@ -247,8 +247,8 @@ async function watchEvents(session: Session, { query }: Input, { output, timeout
 }
 
 /**
- * Reports a workflow that had ended before its event stream was opened, so that the stream had no event. Prints the
- * workflow's state if it has succeeded, and throws WorkflowError otherwise.
+ * Reports a workflow whose event stream had no event, because the workflow had already ended. Prints the workflow's
+ * state if it has succeeded, and throws WorkflowError otherwise.
  */
 async function watchEnded(session: Session, path: string, format: Format): Promise<void> {
   const workflow = await session.drydock.wait(path);

@@ -59,8 +59,8 @@ const attemptsMax = 20;
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**
- * Tells whether another attempt may succeed. An object may have been dropped after it was listed, or the lock of a view
- * may have timed out behind an ALTER.
+ * Tells whether another attempt may succeed. An object may have been dropped after it was listed, or the wait for a
+ * view's lock may have timed out behind an ALTER.
  */
 function isPassing(error: unknown): boolean {
   const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);

@@ -82,8 +82,8 @@ export const unknownOwners =
   'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 
 /**
- * Knows which owners of dumped objects exist on the server besides the database's owner, and records the objects of the missing
- * ones.
+ * Knows which owners of dumped objects exist on the server besides the database's owner, and records the objects of the
+ * missing ones.
  */
 export class OwnerRoles {
   readonly others: ReadonlySet<string>;

@@ -88,7 +88,10 @@ export interface PostgresServer {
   /** The folder of the Unix socket, or null if the server listens on a port. */
   socketFolder: string | null;
   proof: ProcessProof;
-  /** The folder of the data. If `isElsewhere`, it differs from the requested one, and the user should be told. */
+  /**
+   * The folder of the data. With `isElsewhere` it is not within the requested folder, and the user should be told where
+   * it is.
+   */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;

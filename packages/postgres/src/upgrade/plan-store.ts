@@ -12,8 +12,8 @@ import { readRows, type Stage, UpgradeError, withDatabase } from './session';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction in a loader's session, which then acts as the owner. The customer's code may have changed the
- * session's role or settings before.
+ * Begins a transaction in a loader's session, which then acts as the owner. Role and settings are reset, because the
+ * customer's code may have changed them before.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 

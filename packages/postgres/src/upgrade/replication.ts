@@ -27,8 +27,8 @@ const isThere = async (client: pg.ClientBase, sql: string, values: unknown[]): P
   ((await client.query(sql, values)).rowCount ?? 0) > 0;
 
 /**
- * Creates the move's schema on the old server, for the marker and the recorded replica identities. It uses plain
- * CREATE, which fails if somebody has created the name before.
+ * Creates the move's schema on the old server, for the marker and the recorded replica identities. Plain CREATE is
+ * used, which fails if somebody has created an object of this name before.
  */
 export async function ensurePublisherSchema(stage: Stage): Promise<void> {
   const { schema } = stage.own;

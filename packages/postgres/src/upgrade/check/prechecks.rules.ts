@@ -27,7 +27,7 @@ export interface Facts {
   sequences: number;
   materializedViews: number;
   regColumns: number;
-  /** Stored generated columns and expression indexes whose functions may have changed in the new version. */
+  /** Stored generated columns and expression indexes whose functions may return other values in the new version. */
   computed: readonly string[];
   /** Columns with text search values that are not generated. */
   textSearchColumns: readonly string[];

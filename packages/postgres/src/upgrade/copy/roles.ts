@@ -178,7 +178,7 @@ interface SyncOptions {
   withMemberships?: boolean;
   /**
    * True to drop roles that are missing on the old server. Otherwise they stay without login, attributes and
-   * memberships, because a backup's policies may name them. Default: true.
+   * memberships, because policies of a restored backup may name them. Default: true.
    */
   dropsGone?: boolean;
   /**
