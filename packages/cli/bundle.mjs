@@ -1,4 +1,4 @@
-// Writes dist/drydock.js: the command `drydock` and all its libraries in one file. The file needs only Node 20.
+// Writes dist/drydock.js: the command `drydock` and all its libraries in one file. The file needs only Node 20.19.
 import fs from 'node:fs';
 import { build } from 'esbuild';
 // @boundaries-ignore This script runs before anything is built.

@@ -10,7 +10,10 @@ expectNoArguments('usage: node packages/cli/generate.mjs\n  Writes src/generated
 const here = path.dirname(fileURLToPath(import.meta.url));
 const document = JSON.parse(fs.readFileSync(path.join(here, '../../docs/openapi.json'), 'utf8'));
 
-/** Replaces the references of a schema by their targets. A description beside a reference takes precedence. */
+/**
+ * Replaces the references of a schema by their targets. Members beside a reference, such as a description, take
+ * precedence over those of the target.
+ */
 function resolve({ $ref, ...rest }) {
   if ($ref === undefined) return rest;
   const target = $ref
@@ -20,7 +23,7 @@ function resolve({ $ref, ...rest }) {
   return { ...resolve(target), ...rest };
 }
 
-/** Describes one value of a call. `steps` is the path to the value within `place`: path, query or body. */
+/** Describes a value of a call. `place` is path, query or body. `steps` are the names that lead to the value there. */
 function fieldOf(place, steps, required, given) {
   const { description, default: standard, ...schema } = resolve(given);
   const choices = (schema.anyOf ?? [schema]).map(resolve);

@@ -139,7 +139,10 @@ async function confirm(
     throw new UsageError('That is not its name, so nothing was done');
 }
 
-/** Returns the name that the user must type. A domain comes first, because two sites may have the same name. */
+/**
+ * Returns the name that the user must type. The domain of a site comes before its name, because two sites may have the
+ * same name.
+ */
 function nameOf(target: unknown): string {
   const { primary_domain, label, name, id } = isObject(target) ? target : {};
   // A name of only invisible characters is skipped, because an empty line would confirm the call.
@@ -194,7 +197,8 @@ async function follow(session: Session, answer: unknown, plan: CommandPlan, opti
   const isExpected = !isWaiting && (code === exitCodes.stillRunning || code === exitCodes.unavailable);
   if (!isExpected) process.stderr.write(messageOf(failure));
   if (code !== exitCodes.failed) tell(`It goes on. To follow it: ${watchOf(path)}`);
-  // The call itself was accepted. The exit code of a refusal would say that nothing was done.
+  // The operation was accepted. If only the request for its state is refused, the exit code must not be that of a
+  // refusal, which says that nothing was done.
   if (isWaiting || isEnd) throw new ShownError(isRefusal(code) ? exitCodes.endUnknown : code);
 }
 
@@ -243,8 +247,8 @@ async function watchEvents(session: Session, { query }: Input, { output, timeout
 }
 
 /**
- * Reports a workflow that had ended before its event stream was opened, so that the stream had no event. Prints the
- * workflow's state if it has succeeded, and throws WorkflowError otherwise.
+ * Reports a workflow whose event stream had no event, because the workflow had already ended. Prints the workflow's
+ * state if it has succeeded, and throws WorkflowError otherwise.
  */
 async function watchEnded(session: Session, path: string, format: Format): Promise<void> {
   const workflow = await session.drydock.wait(path);

@@ -5,13 +5,13 @@ export interface CommandPlan {
   /** The command's words. Its arguments and options come from the contract. */
   command: string;
   /**
-   * The columns of the printed table. Without them, the table shows the workflow that the operation has started. If the
-   * operation starts none, the table shows the ids of a list, or all fields of any other answer.
+   * The columns of the printed table. Default: the columns of the started workflow for long work, the ids for a list,
+   * and all fields for any other answer.
    */
   columns?: readonly string[];
   /**
-   * Set if the command is dangerous, so that the user must type a name first. The value tells where that name is: in
-   * the answer of the operation with this id, or in the command's last argument.
+   * If set, the user must type a name before the call. With `argument`, the name is the command's last argument.
+   * Otherwise `asks` is the id of the operation whose answer has the name.
    */
   asks?: OperationId | 'argument';
   /** Whether the group's name alone runs this command. Example: `drydock events` runs `drydock events list`. */
@@ -20,7 +20,7 @@ export interface CommandPlan {
   follow?: OperationId;
 }
 
-/** The plan of an operation without a command of its own: `--dry-run` of the command of `dryRunOf` calls it. */
+/** The plan of an operation that has no command of its own. The command of `dryRunOf` calls it for `--dry-run`. */
 export interface DryRun {
   dryRunOf: OperationId;
 }
@@ -34,7 +34,7 @@ const snapshot = ['id', 'description', 'status', 'size_gb', 'created_at'];
 const key = ['id', 'name', 'prefix', 'sandbox', 'last_used_at', 'created_at'];
 
 /**
- * The plans of all operations of the contract: a command, or the operation that a dry run belongs to. TypeScript
+ * The plans of all operations of the contract: each has a command, or is the dry run of another operation. TypeScript
  * reports an operation that is missing here.
  */
 export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {

@@ -16,8 +16,8 @@ const timeoutMs = 10_000;
 const clockToleranceSeconds = 60;
 
 /**
- * Runs the checks in the order in which a command needs them, and prints advice for each failure or warning. Throws
- * ShownError with the exit code of the first failed check, if one has failed.
+ * Runs the checks in the order in which a command needs them, and prints advice for each failure or warning. If checks
+ * have failed, throws ShownError with the exit code of the first of them.
  */
 export async function runDoctor(context: string | undefined, format: Format): Promise<void> {
   const checks: Check[] = [];

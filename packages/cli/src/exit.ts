@@ -19,7 +19,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** The user's input cannot work. The command has changed nothing. */
+/** The user's input is invalid, or the user did not confirm the call. Nothing was changed. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

@@ -42,7 +42,10 @@ export interface Input {
   body?: unknown;
 }
 
-/** Options that are not named like their field. The field `body` is `--text`, because `--body` is the whole body. */
+/**
+ * The names of options that are not named like their field. The field `body` has the option `--text`, because `--body`
+ * is the whole body.
+ */
 const shortNames: Readonly<Record<string, string>> = {
   assignee_id: 'assignee',
   backup_id: 'backup',
@@ -83,7 +86,7 @@ export function parseDuration(text: string): number {
 
 type Run = (id: OperationId, given: readonly string[], options: Record<string, unknown>) => Promise<void>;
 
-/** Adds a command to `program` for each operation that has one in `plans`. */
+/** Adds a command to `program` for each operation whose plan has a command. */
 export function addOperations(program: Command, run: Run): void {
   const known = new Map<string, Command>([['', program]]);
   const groupOf = (words: readonly string[]): Command => {

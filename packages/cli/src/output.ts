@@ -57,7 +57,7 @@ const widthOf = (text: string): number => Array.from(text).length;
  * Aligns columns by their content. The terminal's width is not used, so that a pipe gets the same text as a terminal.
  */
 function alignColumns(rows: readonly (readonly string[])[]): string {
-  // A list may have more rows than a call takes arguments, so the widths are compared one by one.
+  // `Math.max` of all widths at once would fail: a list may have more rows than a call takes arguments.
   const widths = (rows[0] ?? []).map((_cell, column) =>
     rows.reduce((widest, row) => Math.max(widest, widthOf(row[column] ?? '')), 0),
   );

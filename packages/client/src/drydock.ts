@@ -59,8 +59,8 @@ type LongId = { [Id in CallableId]: 202 extends keyof operations[Id]['responses'
 export type Workflow = components['schemas']['Workflow'];
 
 /**
- * A workflow did not succeed. `workflow.error` has the reason. A workflow with the status `needs_attention` waits for
- * Drydock's staff.
+ * A workflow did not succeed. `workflow.error` has the reason, or is null. A workflow with the status `needs_attention`
+ * waits for Drydock's staff.
  */
 export class WorkflowError extends Error {
   override readonly name = 'WorkflowError';
@@ -102,8 +102,8 @@ export interface WaitOptions extends CallOptions {
 
 export interface FinishOptions<Answer> extends WaitOptions {
   /**
-   * Called with the answer of the call and the path of its workflow, before the wait. The answer may have what no later
-   * one has, such as a password. Waiting begins when the returned promise, if any, is resolved.
+   * Called with the answer of the call and the path of its workflow, before the wait. The answer may hold a value that
+   * no later answer repeats, such as a password. Waiting begins when the returned promise, if any, is resolved.
    */
   onAccepted?: (answer: Answer, workflowPath: string) => unknown;
 }
@@ -129,21 +129,23 @@ export type Drydock = {
     readonly [Id in ListId]: (...given: Arguments<Id, CallOptions>) => AsyncGenerator<ItemOf<ResultOf<Id>>, void>;
   };
   /**
-   * Starts a workflow and waits until it has succeeded. Throws WorkflowError when it did not succeed, and
-   * WaitTimeoutError when it took too long. An error that is thrown after the workflow was accepted has its
-   * `workflowPath`: call `wait` with it, and not the operation once more.
+   * Starts a workflow and waits until it has succeeded. Throws WorkflowError if the workflow does not succeed, and
+   * WaitTimeoutError if it takes longer than `timeoutMs`. Each of the client's errors after the acceptance has a
+   * `workflowPath`. Call `wait` with that path: a second call of the operation would ask for the work again.
    */
   readonly finish: { readonly [Id in LongId]: (...given: FinishArguments<Id>) => Promise<Workflow> };
-  /** Waits for a workflow that runs already. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
+  /**
+   * Waits for a workflow that was accepted before. `workflowPath` is like `/v1/sites/{siteId}/workflows/{workflowId}`.
+   */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
   /**
-   * Yields the states of a workflow, as they change, until its end. Resumes a broken stream where it broke, however
-   * long Drydock does not answer. Yields nothing if the workflow has already ended.
+   * Yields the states of a workflow, as they change, until its end. A broken stream is resumed after its last state,
+   * however long Drydock does not answer. Yields nothing if the workflow has already ended.
    */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
   /**
    * Yields the events of the organisation, as they happen, until the signal is aborted. A broken stream is resumed
-   * where it broke, however long Drydock does not answer, so that no event is lost.
+   * after its last event, however long Drydock does not answer, so that no event is lost.
    */
   readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
@@ -166,7 +168,7 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // `fetch` refuses some of the other characters. Its error may quote the header, and so the key.
+  // For a key with other characters, `fetch` may throw an error that quotes the header, and with it the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);

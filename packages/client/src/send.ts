@@ -9,7 +9,7 @@ export interface DrydockOptions {
   fetch?: typeof globalThis.fetch;
   /** The most repetitions of a failed request. A request is repeated only if that is safe. Default: 3. */
   retries?: number;
-  /** Milliseconds that one attempt may take until its answer begins. Default: 30,000. */
+  /** Milliseconds that one attempt may take until its answer is received, or its stream begins. Default: 30,000. */
   timeoutMs?: number;
 }
 
@@ -21,8 +21,8 @@ export interface CallOptions {
    */
   idempotencyKey?: string;
   /**
-   * The result of an earlier call about the same resource. While the resource is unchanged, a read returns this very
-   * object. After a change, an update throws the problem `precondition_failed`.
+   * The result of an earlier call about the same resource. While the resource is unchanged, a read returns `known`
+   * itself. Once it has changed, an update throws the problem `precondition_failed`.
    */
   known?: object;
 }
@@ -49,7 +49,7 @@ export class ProblemError extends Error {
   readonly requestId: string;
   /** The invalid fields of the request. Empty if the refusal has another reason. */
   readonly errors: NonNullable<Problem['errors']>;
-  /** The seconds after which the call may be sent again, by `Retry-After`. Null if the answer does not say it. */
+  /** The seconds after which the call may be sent again, by `Retry-After`. Null if the answer has no such header. */
   readonly retryAfterSeconds: number | null;
   /** The path of the workflow that was waited for. Null if the call itself was refused. */
   workflowPath: string | null = null;
@@ -76,7 +76,7 @@ export class ConnectionError extends Error {
   workflowPath: string | null = null;
 }
 
-/** The longest `Retry-After` that is waited for. A spent allowance may say a day, and a caller would seem to hang. */
+/** The longest `Retry-After` that is waited for. A spent allowance may ask for a day: a caller would seem to hang. */
 const retryAfterSecondsMax = 60;
 
 /**
@@ -99,13 +99,12 @@ export async function send(options: DrydockOptions, request: Request): Promise<R
   }
 }
 
-/** The pauses in milliseconds between the attempts of `sendUntilAnswered`. They grow, and each has its jitter. */
+/** The pauses in ms between the attempts of `sendUntilAnswered`. They grow, and each is at random up to 25 % longer. */
 const awayMs = { first: 2_000, max: 30_000 };
 
 /**
- * Sends a request that is safe to repeat, as `send` does, until Drydock answers it. A stream that was open outlasts an
- * update or an outage of the gateway by this. Throws a ProblemError that no waiting changes, or the reason of the
- * signal.
+ * Repeats `send` until Drydock answers, so that a stream outlasts an update or an outage of the gateway. The request
+ * must be safe to repeat. Throws the signal's reason, or a ProblemError that waiting does not change.
  */
 export async function sendUntilAnswered(options: DrydockOptions, request: Request): Promise<Response> {
   for (let pauseMs = awayMs.first; ; pauseMs = Math.min(2 * pauseMs, awayMs.max)) {
@@ -193,7 +192,7 @@ const retryAfterOf = ({ headers }: Response): number | null => {
 /**
  * Tells whether a failed request may be repeated. A request that failed with 408 or 429 was not processed and may
  * always be repeated. After any other failure the request may have been processed, so a repetition must have no second
- * effect.
+ * effect. `idempotency_in_flight` means that an earlier attempt with the same key is still being processed.
  */
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
   if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;

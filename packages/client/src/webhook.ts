@@ -16,8 +16,8 @@ export interface WebhookMessage {
 }
 
 /**
- * The largest difference between the receiver's clock and the time in the message. After that time an attacker cannot
- * send a recorded message again.
+ * The largest difference between the receiver's clock and the time in the message. It limits how long a message that an
+ * attacker has recorded would be accepted again.
  */
 const toleranceSeconds = 300;
 

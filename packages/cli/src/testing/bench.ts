@@ -108,7 +108,7 @@ export class Bench {
 /** Limits a run that would wait for ever, for example for a question that never appears. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
-/** Stands in a dialogue in place of keys: the user closes the terminal's window. */
+/** Used in a dialogue in place of keys, for a user who closes the terminal's window. */
 export const closeWindow = Symbol('close the window');
 
 /** Each pair is a text that the terminal shows, and the keys that are typed once it is shown. */

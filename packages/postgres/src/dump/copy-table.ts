@@ -8,7 +8,7 @@ import type { Section, TableEntry } from './dump-format';
 import { qualify, quoteName } from './list-tables';
 
 function target(table: TableEntry, place = qualify(table)): string {
-  // COPY does not accept an empty list, so a table without columns to copy has no list.
+  // COPY does not accept an empty column list, so a table without columns to copy gets no list.
   const columns = table.columns.length > 0 ? ` (${table.columns.map(quoteName).join(', ')})` : '';
   return `${place}${columns}`;
 }

@@ -41,7 +41,8 @@ export const isUndefined = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
 
 /**
- * Sets `searchPath` in the functions of the session's role. The returned function resets it in a session of that role.
+ * Sets `searchPath` in those functions of the session's role that have no search path of their own. The returned
+ * function resets it in a session of that role.
  */
 export async function lendCustomersPath(
   client: pg.ClientBase,

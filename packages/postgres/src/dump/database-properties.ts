@@ -14,8 +14,8 @@ export const grantSchema = z.strictObject({
 export type Grant = z.infer<typeof grantSchema>;
 
 /**
- * A setting without effect, which only a superuser can store. It marks the owner of a database with a full disk, whose
- * sessions the platform has made read-only by default.
+ * A setting without effect, which only a superuser can store. It marks the owner of a database whose disk is full. The
+ * platform has made the sessions of this owner read-only by default.
  */
 export const diskFullMark = 'drydock.is_disk_full';
 
@@ -24,8 +24,9 @@ const settingSchema = z.strictObject({ is_owners: z.boolean(), key: z.string(), 
 type Setting = z.infer<typeof settingSchema>;
 
 /**
- * Leaves out the settings of the platform, which dumps of earlier versions have too. A load acts as the owner, who may
- * not store {@link diskFullMark}. Without the mark, nobody would end the read-only default of a restored database.
+ * Leaves out the settings of the platform: {@link diskFullMark}, and the read-only default of an owner with that mark.
+ * A load could restore only the default, because it acts as the owner, who may not store the mark. Without the mark,
+ * the platform would never end the default. Dumps of earlier versions contain both settings.
  */
 function withoutPlatforms(settings: Setting[]): Setting[] {
   const isMarked = settings.some((setting) => setting.is_owners && setting.key === diskFullMark);
@@ -98,7 +99,7 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 /**
  * Tells whether a setting can influence values that functions compute. The text search configuration can, and so can
  * custom settings and those of extensions, which have a point in their name. Such a setting must apply before the first
- * row is loaded. A setting such as `datestyle` does not count, because it would change how the dump's text is read.
+ * row is loaded. `datestyle` does not count: before the rows, it would change how the dump's text is read.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 

@@ -33,7 +33,7 @@ export interface DumpRequest {
   url: string;
   /** True to record the owner of each object. Otherwise the loading role owns everything. */
   withOwners?: boolean;
-  /** The grants on the database, if it has lost them because customers were locked out. Default: its present grants. */
+  /** The customers' grants on the database, if a lock-out has revoked them. Default: the database's present grants. */
   grants?: readonly Grant[] | undefined;
   /** The time limit in ms for reading the schema. Each table adds 20 ms. Default: 180,000. */
   schemaMs?: number;
@@ -53,14 +53,14 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** The most attempts to read the schema while nobody drops or alters its objects. */
+/** The most attempts to read the schema. An attempt fails if somebody drops or alters an object meanwhile. */
 const attemptsMax = 20;
 /** SQLSTATEs of a lock time-out and of the internal error for an object that is dropped while it is read. */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**
- * Tells whether another attempt may succeed. An object may have been dropped after it was listed, or the lock of a view
- * may have timed out behind an ALTER.
+ * Tells whether another attempt may succeed. An object may have been dropped after it was listed, or the wait for a
+ * view's lock may have timed out behind an ALTER.
  */
 function isPassing(error: unknown): boolean {
   const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);

@@ -14,7 +14,8 @@ const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
 /** The time in ms that each table adds to pg_dump's limit. 50,000 tables take 41 s on an idle machine. */
 const perTableMs = 20;
 /**
- * The most tables with which the two runs of pg_dump are concurrent. Each run needs some kB of memory for each table.
+ * With more tables than this, the second run of pg_dump waits for the first, because each run needs some kB of memory
+ * for each table.
  */
 const tablesAtOnceMax = 1_000;
 /**
@@ -34,7 +35,7 @@ export interface SchemaRequest {
   snapshotId?: string;
   /**
    * True if the snapshot's transaction already holds the locks of all tables. pg_dump then locks no table. Its locks
-   * would queue behind a client that waits for a table, such as a DROP TABLE, and would never be granted.
+   * would queue behind any client that waits for that transaction, such as a DROP TABLE, and would never be granted.
    */
   areTablesLocked?: boolean;
   /** True to include owners. Default: false. */

@@ -43,9 +43,9 @@ const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /**
- * Selects the number of rows, and two sums of independent 64-bit hashes of each row's text. A sum counts equal rows
- * twice, unlike xor. record_out is used, because a cast to text could be a function of the customer. `t.*` is the row,
- * even if a column is named t.
+ * Selects the number of rows, and two sums of independent 64-bit hashes of each row's text. By xor instead of a sum,
+ * two equal rows would cancel each other out. record_out is used, because a cast to text could be a function of the
+ * customer. `t.*` is the row, even if a column is named t.
  */
 const contentsSql = (table: string, row: string): string => `select count(*) as rows,
   coalesce(sum(pg_catalog.hashtextextended(r.line, 0)),

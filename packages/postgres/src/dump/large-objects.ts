@@ -21,8 +21,8 @@ const sizeSql = `select m.oid, coalesce((select l.pageno::bigint * $1 + pg_catal
 const ownSql = 'select m.oid, 0::bigint as bytes from pg_catalog.pg_largeobject_metadata m order by m.oid';
 
 /**
- * Yields all large objects, ordered by number, as parts `oid:u32 length:u32 bytes`. An empty object is one part of
- * length 0. A reader (`makeReader`) reads the pages in pg_largeobject, because lo_get needs a right on each object. A
+ * Yields all large objects, ordered by oid, as parts `oid:u32 length:u32 bytes`. An empty object is one part of length
+ * 0. A reader (`makeReader`) reads the pages in pg_largeobject, because lo_get needs a right on each object. A
  * database's owner uses lo_get, because an owner may not read pg_largeobject.
  */
 export async function* readLargeObjects(client: pg.ClientBase, onObject: () => void): AsyncGenerator<Buffer> {
@@ -83,8 +83,8 @@ async function* splitParts(content: AsyncIterable<Buffer>): AsyncGenerator<{ oid
 }
 
 /**
- * Writes large objects with their original numbers, because rows refer to them. `clientOf` returns the client of an
- * object's owner. `spend` limits the wait for Postgres. Returns the number of objects.
+ * Writes large objects under their original oids, because rows refer to objects by oid. `clientOf` returns the client
+ * of an object's owner. `spend` limits the wait for Postgres. Returns the number of objects.
  */
 export async function writeLargeObjects(
   clientOf: (oid: number) => Promise<pg.ClientBase>,

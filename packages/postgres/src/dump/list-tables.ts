@@ -98,8 +98,8 @@ export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<stri
 const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations}
   and c.relkind in ('r', 'p') order by c.oid`;
 /**
- * Finds a listed table whose name now belongs to another table. A lock is taken by name, so the names are checked after
- * the lock. to_regclass reads the present state and not the snapshot.
+ * Finds a listed table whose name now belongs to another table. Tables are locked by name, so their oids are checked
+ * after the lock. to_regclass reads the present state and not the snapshot.
  */
 const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]),
     pg_catalog.unnest($2::oid[])) u (name, oid)

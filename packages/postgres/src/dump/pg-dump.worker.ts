@@ -10,7 +10,7 @@ import { TransferError } from '../session/transfer-error';
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
 
-/** Tells whether the client requests encryption. The server's answer is then a single byte instead of a message. */
+/** Tells whether the client requests encryption. The answer to such a request is a single byte instead of a message. */
 function isEncryptionRequest(bytes: Buffer): boolean {
   if (bytes.length !== 8) return false;
   const code = bytes.readUInt32BE(4);
@@ -105,8 +105,8 @@ const refusal = { sqlState: '', message: '' };
 
 /**
  * Returns the request that the server gets. If the tables are already locked, a request that locks tables or sets the
- * lock time-out becomes a query without effect. The time-out of the connection then limits the wait for a view, whose
- * lock a client may hold while it waits for the locked tables.
+ * lock time-out becomes a query without effect. The lock time-out of the connection then limits the wait for a view. A
+ * client may hold the view's lock while it waits for a locked table.
  */
 function withoutLocks(request: Buffer): Buffer {
   if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30)))

@@ -67,7 +67,7 @@ export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]
 export const dropStatement = (check: DeferredCheck): string =>
   `alter ${ownerOf(check)} drop constraint ${name(check.name)}`;
 
-/** Returns the statements that add a check for new rows only, without checking existing rows. */
+/** Returns the statements that add a check and its comment. Existing rows are not checked. */
 export function addStatements(check: DeferredCheck): string[] {
   const definition = check.definition.replace(/ NOT VALID$/, '');
   const add = `alter ${ownerOf(check)} add constraint ${name(check.name)} ${definition} not valid`;

@@ -365,9 +365,9 @@ class Load {
 }
 
 /**
- * Loads a dump into an empty database. With `owners`, each owner creates and fills its objects. The whole schema is
- * checked before its first statement runs. Returns findings and the manifest, whose counts agree with the loaded rows.
- * The caller drops the database after an error.
+ * Loads a dump into an empty database. With `owners`, each object is created and filled by its owner. The whole schema
+ * is checked before its first statement runs. Returns findings and the manifest, whose counts agree with the loaded
+ * rows. The caller drops the database after an error.
  * @throws TransferError, or the signal's reason
  */
 export const loadDatabase = (request: LoadRequest): Promise<LoadResult> => withLoad(request, (load) => load.run());

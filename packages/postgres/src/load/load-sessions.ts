@@ -83,8 +83,8 @@ export class LoadSessions {
   }
 
   /**
-   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the one that
-   * was unused for longest is closed. No statement runs in it, because the work of a lane is sequential.
+   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the session
+   * that was unused for longest is closed. It runs no statement then, because the work of a lane is sequential.
    */
   async clientOf(owner: string | null, lane = 0): Promise<pg.Client> {
     const others = this.others[lane];

@@ -61,7 +61,7 @@ async function definersOf(client: pg.ClientBase): Promise<Map<string, string>> {
   return new Map(definerSchema.parse((await client.query(definersSql)).rows).map(({ oid, object }) => [oid, object]));
 }
 
-/** Omits needless quotes. pg_dump also quotes names that are a keyword in its own major only. */
+/** Omits needless quotes. pg_dump also quotes names that are a keyword in its own major, but not in the server's. */
 const plainNames = (text: string): string => text.replace(/"([a-z_][a-z0-9_]*)"/g, '$1');
 
 interface Inherited {
@@ -77,11 +77,14 @@ const list = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
 
-/** The reason for changed owners in a dump whose format is older than version 3. */
+/** The reason in the finding for a dump of format 1 or 2, which does not record owners. */
 export const unknownOwners =
   'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 
-/** The owners of a load besides the database's owner: the existing owners, and the objects of the missing owners. */
+/**
+ * Knows which owners of dumped objects exist on the server besides the database's owner, and records the objects of the
+ * missing ones.
+ */
 export class OwnerRoles {
   readonly others: ReadonlySet<string>;
   private readonly gone = new Map<string, Inherited>();

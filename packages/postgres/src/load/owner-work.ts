@@ -27,9 +27,9 @@ interface Made {
 }
 
 /**
- * Runs each owner's work in a session of that owner. An object may need rights that its owner has lost since it was
- * created. Lost rights on schemas are lent to the owner until rows and indexes exist. If these rights are not enough,
- * the owner gets the rights of all other owners for a single statement, which must run no code of the customer.
+ * Runs each owner's work in a session of that owner. An object may need rights that its owner has lost since the object
+ * was created. Lost rights on schemas are lent to the owner until rows and indexes exist. If these rights are not
+ * enough, the owner gets the rights of all other owners for a single statement, which must run no code of the customer.
  */
 export class OwnerWork {
   private readonly options: OwnerWorkOptions;

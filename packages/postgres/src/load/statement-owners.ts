@@ -20,7 +20,7 @@ const sessionForm =
   /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
 const resetForm = /^RESET SESSION AUTHORIZATION$/i;
 
-/** Tells whether a statement only names an owner. {@link readOwners} reads it, and it is never run. */
+/** Tells whether a statement only names an owner. {@link readOwners} reads such a statement, and it is never run. */
 export const isOwnerChange = ({ text }: Pick<Statement, 'text'>): boolean => {
   const sql = plainSql(text);
   return sessionForm.test(sql) || resetForm.test(sql);
@@ -140,9 +140,9 @@ const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member')
 const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.boolean() })]);
 
 /**
- * Gives an owner the rights of others while `work` runs, because one of its objects may refer to an object that this
- * owner may no longer use. `server` is a session of the superuser in the database `postgres`. A crash leaves a
- * membership, which `syncRoles` removes.
+ * Gives an owner the rights of others while `work` runs, because an object of this owner may refer to another object,
+ * which the owner may no longer use. `server` is a session of the superuser in the database `postgres`. A crash leaves
+ * a membership, which `syncRoles` removes.
  */
 export async function lendRights(
   server: pg.ClientBase,

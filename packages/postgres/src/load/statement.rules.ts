@@ -1,7 +1,7 @@
 import type { Statement } from '../dump/split-statements';
 import { TransferError } from '../session/transfer-error';
 
-/** The kinds of objects that a dump may create. They are those that a database's owner may have. */
+/** The kinds of objects that a dump may create: those that a database's owner can have. */
 const createKinds =
   'SCHEMA|TYPE|DOMAIN|COLLATION|CONVERSION|AGGREGATE|OPERATOR|CAST|STATISTICS|(?:UNLOGGED )?SEQUENCE|' +
   '(?:UNLOGGED )?TABLE|(?:UNIQUE )?INDEX|(?:CONSTRAINT )?TRIGGER|RULE|POLICY|(?:RECURSIVE )?VIEW|' +
@@ -27,7 +27,7 @@ const refusedParts = [
   /\bOWNER TO\b/i,
   /^ALTER .*\bSET TABLESPACE\b/i,
   /^CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) .*\bSET (?:SESSION AUTHORIZATION|ROLE)\b/i,
-  // Only a superuser can create these, so no customer has them.
+  // Only a superuser can create the following, so no customer has them.
   /^CREATE (?:OR REPLACE )?FUNCTION .*\bLANGUAGE "?(?:c|internal)\b/i,
   /^CREATE (?:OR REPLACE )?FUNCTION .*(?<!NOT )\bLEAKPROOF\b/i,
   /^(?:CREATE|ALTER) OPERATOR (?:CLASS|FAMILY)\b/i,
@@ -74,7 +74,7 @@ export function publicOwnerOf({ outline }: { outline: string }): string | null {
   return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
 }
 
-/** Tells whether a statement changes rights. The load runs it after the object that it concerns was created. */
+/** Tells whether a statement changes rights. A load runs such statements after their objects were created. */
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 

@@ -56,7 +56,6 @@ function readMigrationList(migrationsDir: string): MigrationList {
   };
 }
 
-/** Lists the names of the migrations, oldest first. */
 function listMigrations(migrationsDir: string): string[] {
   if (!fs.existsSync(migrationsDir)) return [];
   const entries = fs.readdirSync(migrationsDir, { withFileTypes: true });

@@ -55,7 +55,7 @@ test('asks everybody for a password by scram, which only we can read', async () 
   expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
-/** A server with an account runs under it if this process is root. If this process is not root, it runs in a box. */
+/** If this process is root, a server with an account runs under that account. Otherwise such a server runs in a box. */
 test.each([300_904, null])(
   'a session takes no more memory than it may, and its server goes on (account %s)',
   async (account) => {

@@ -56,8 +56,8 @@ interface PostgresOptions {
    */
   account?: number | null;
   /**
-   * Settings whose value is a file outside of the data folder, by the setting's name. The server's account must be able
-   * to read the file. A box contains the file, but not its folder.
+   * Files outside of the data folder, by the name of the setting whose value is the file's path. The server's account
+   * must be able to read the file. A box contains the file, but not its folder.
    */
   files?: Readonly<Record<string, string>>;
   /**
@@ -88,7 +88,10 @@ export interface PostgresServer {
   /** The folder of the Unix socket, or null if the server listens on a port. */
   socketFolder: string | null;
   proof: ProcessProof;
-  /** The folder of the data. If `isElsewhere`, it differs from the requested one, and the user should be told. */
+  /**
+   * The folder of the data. With `isElsewhere` it is not within the requested folder, and the user should be told where
+   * it is.
+   */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
@@ -96,7 +99,7 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-/** The time in which a new server must answer. A busy cluster's recovery after a kill -9 takes only seconds. */
+/** The time in which a started server must answer, including its recovery after a kill -9. */
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
 /** A server that cannot bind its port ends long before this time. */

@@ -9,7 +9,7 @@ export interface MessageCaps {
   rowBytes: number;
   /** The most bytes of all rows of an answer. */
   resultBytes: number;
-  /** The most bytes of another message: a notice, an error, a notification, a reported setting. */
+  /** The most bytes of any other message: a notice, an error, a notification, a reported setting. */
   otherBytes: number;
 }
 

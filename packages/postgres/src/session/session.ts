@@ -89,7 +89,8 @@ function startupOptions({ purpose, login, role, limits, settings: further, isBef
     ...further,
     // "none" means the login itself. No role can have this name.
     role: role ?? 'none',
-    // Only in a superuser's session could ALTER ROLE or ALTER DATABASE … SET session_authorization change the role.
+    // In a superuser's session, ALTER ROLE or ALTER DATABASE … SET session_authorization could change the role. Other
+    // sessions are safe: only a superuser may change this setting.
     ...(purpose === 'admin' ? { session_authorization: login } : {}),
     ...valueSettings,
     ...ownSettings,

@@ -87,8 +87,8 @@ const outOfMemory = '53200';
 const largeRequestBytes = 16 * 2 ** 20;
 
 /**
- * Tells whether a value needs more memory than a session may have. A server that is temporarily short of memory fails
- * at small requests. It accepts large requests, because it does not fill their memory at once.
+ * Tells whether a value needs more memory than a session may have. A server that is short of memory for a moment fails
+ * at small requests. Large requests succeed there, because their memory is not filled at once.
  */
 function isTooLargeForSession(error: unknown): boolean {
   if (sqlStateOf(error) !== outOfMemory || !(error instanceof Error && 'detail' in error)) return false;

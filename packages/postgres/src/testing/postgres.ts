@@ -10,7 +10,7 @@ export interface TestPostgres {
   adminUrl: string;
   /** The superuser's URL of the database `postgres` of the same cluster. */
   clusterUrl: string;
-  /** Drops the database. Sessions that are still open after some seconds are ended. */
+  /** Drops the database. Sessions that are still open after five seconds are ended. */
   close(): Promise<void>;
 }
 

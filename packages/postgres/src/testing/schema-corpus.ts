@@ -24,7 +24,7 @@ const ownerStatement = /^ALTER [^;]* OWNER TO [^;]*;/gim;
 
 /** Matches grants to a program's own roles. The role is replaced, because only the grant matters. */
 const namedGrant = /^(GRANT\b[^;]*\bTO\s+)\w+(\s*;)/gim;
-/** Matches the part of a file that removes the schema. */
+/** Matches the part of a migration's file that removes the schema again. */
 const downMigration = /^-- \d+ down$[\s\S]*?(?=^-- \d+ up$|$(?![\s\S]))/gm;
 
 /** `npm run test:all` uses these small schemas, and `npm run chaos` uses all. */

@@ -28,8 +28,8 @@ const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_s
   where backend_type = 'client backend' and not (usename = any ($1::name[]))`;
 /**
  * Counts customers' sessions, and sessions that are just starting. A starting session may have read the grants already.
- * It holds the lock of its first transaction. Before Postgres 18 it is not listed as activity yet, and since then it is
- * listed without a role.
+ * It already holds the lock of its first transaction. pg_stat_activity does not list it yet before Postgres 18, and
+ * lists it without a role from 18 on.
  */
 const leftSql = `select count(*) as left from (
   select pid from pg_catalog.pg_stat_activity where backend_type = 'client backend' and not (usename = any ($1::name[]))

@@ -12,8 +12,8 @@ import { readRows, type Stage, UpgradeError, withDatabase } from './session';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction in a loader's session, which then acts as the owner. The customer's code may have changed the
- * session's role or settings before.
+ * Begins a transaction in a loader's session, which then acts as the owner. Role and settings are reset, because the
+ * customer's code may have changed them before.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
@@ -26,8 +26,9 @@ const statementSchema = z.object({
 type StoredStatement = z.infer<typeof statementSchema>;
 
 /**
- * The move's schema on the target. A loader records a created object in the same transaction, by a token that only the
- * keeper can read. So the customer's code in that session can neither read the plan nor record anything else.
+ * The move's schema on the target. A loader creates an object and records it in one transaction. It records a token,
+ * which only the keeper can read in the plan. So the customer's code in that session can neither read the plan nor
+ * record anything else.
  */
 const planStatements = (schema: string): string[] => [
   `create schema ${schema}`,
@@ -94,7 +95,7 @@ export async function noteDone(stage: Stage, session: pg.Client, token: string):
   await session.query(`insert into ${stage.own.schema}.done (token) values ($1)`, [token]);
 }
 
-/** Opens the sessions of a part before the pause, so that opening them does not lengthen it. */
+/** Opens the sessions of a part before the pause, so that opening them does not lengthen the pause. */
 export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
   for (const { owner } of await readLeft(stage, part)) if (owner !== null) await stage.loader(owner);
 }

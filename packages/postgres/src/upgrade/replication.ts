@@ -27,8 +27,8 @@ const isThere = async (client: pg.ClientBase, sql: string, values: unknown[]): P
   ((await client.query(sql, values)).rowCount ?? 0) > 0;
 
 /**
- * Creates the move's schema on the old server, for the marker and the recorded replica identities. It uses plain
- * CREATE, which fails if somebody has created the name before.
+ * Creates the move's schema on the old server, for the marker and the recorded replica identities. Plain CREATE is
+ * used, which fails if somebody has created an object of this name before.
  */
 export async function ensurePublisherSchema(stage: Stage): Promise<void> {
   const { schema } = stage.own;
@@ -102,7 +102,8 @@ export async function subscribe(stage: Stage): Promise<void> {
     await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
       slot,
     ]);
-    // Binary values contain oids of types, and those of the customer's own types differ between the servers.
+    // Some binary values contain oids, and the oids of the customer's own types differ between the servers. A
+    // subscription has one format for all tables.
     const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(
       ({ format }) => format === 'binary',
     );

@@ -94,8 +94,8 @@ export interface StageNames {
   /** Marks the stage's readers and loaders. Leftovers with the same tag are dropped. */
   tag?: string;
   /**
-   * The `application_name` of the stage's sessions. By default it has the fencing token, by which a later stage ends
-   * them.
+   * The `application_name` of the stage's sessions. By default it contains the fencing token, by which a later stage
+   * finds and ends these sessions.
    */
   applicationName?: string;
 }

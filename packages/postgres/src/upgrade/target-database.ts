@@ -55,7 +55,10 @@ export async function ownDatabase(stage: Stage): Promise<void> {
 
 /** The facts about a database that {@link lockOut} destroys. */
 export interface Opening {
-  /** The statements that let customers in, on the target or on the old database. They can be repeated. */
+  /**
+   * The statements that let customers in, on the target or on the old database. Running them again has no further
+   * effect.
+   */
   opening: string[];
   /** The customer's grants on the database. */
   grants: Grant[];

@@ -33,7 +33,8 @@ export interface RowsRequest extends Pick<PrecheckRequest, 'url' | 'databaseName
 /**
  * Checks the old database's rows against the customer's present functions, as the upgrade will check them: unique and
  * exclusion indexes, partition keys and generated columns. All questions use one snapshot. The customer's code runs as
- * the object's owner in a read-only transaction, and is ended when its time is up. Its result is used only in findings.
+ * the object's owner in a read-only transaction, and is ended when its time is up. The result of the code is used only
+ * in findings.
  */
 export function askRows({
   url,
@@ -101,7 +102,7 @@ const tagOf = (databaseName: string, toMajor: number): string => `rows ${databas
 
 interface Answer {
   object: string;
-  /** Why the upgrade would fail. If `refused` and `unknown` are absent, the rows are valid. */
+  /** Why the upgrade would fail. If both `refused` and `unknown` are absent, the rows are valid. */
   refused?: string;
   /** Why there is no answer. */
   unknown?: string;
@@ -109,8 +110,8 @@ interface Answer {
 const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unknown: why });
 
 /**
- * Tells whether the upgrade would certainly fail with the same error. It may succeed despite a missing right, a refused
- * write, or a domain's CHECK. It may also succeed if an object was dropped after it was listed.
+ * Tells whether the upgrade would certainly fail with the error of a question. A missing right, a refused write or a
+ * violated CHECK of a domain may concern only the question. The object may also have been dropped after it was listed.
  */
 function isSure(error: unknown): error is pg.DatabaseError {
   const state = String(sqlStateOf(error));

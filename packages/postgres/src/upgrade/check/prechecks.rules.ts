@@ -8,7 +8,7 @@ export interface Facts {
   /** Logical replication slots that do not belong to an upgrade. */
   foreignSlots: number;
   subscriptions: number;
-  /** The age of the oldest open transaction in seconds, or 0. */
+  /** The age of the oldest open transaction in seconds; 0 if there is none. */
   oldestTransactionSeconds: number;
   sessions: number;
   extensions: readonly string[];
@@ -27,7 +27,7 @@ export interface Facts {
   sequences: number;
   materializedViews: number;
   regColumns: number;
-  /** Stored generated columns and expression indexes whose functions may have changed in the new version. */
+  /** Stored generated columns and expression indexes whose functions may return other values in the new version. */
   computed: readonly string[];
   /** Columns with text search values that are not generated. */
   textSearchColumns: readonly string[];

@@ -59,7 +59,8 @@ const countsSchema = z.object({
 /**
  * Selects tables without a usable key. Replication finds a row of such a table by comparing all of its columns. It
  * cannot compare json and geometric types, or arrays, domains and composites of them; `parts` has the types of the
- * columns at any depth. It cannot find a row at all if the subscriber's key has a computed column, which nobody sends.
+ * columns at any depth. It cannot find a row at all if the subscriber's key has a generated column, which replication
+ * does not carry.
  */
 const keylessSql = `with recursive w as (${withoutIdentitySql}),
   parts as (

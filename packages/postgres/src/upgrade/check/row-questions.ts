@@ -7,7 +7,7 @@ import { readRows } from '../session';
 export interface RowQuestion {
   /** The object in the customer's words, such as `index public.orders_code`. */
   object: string;
-  /** The object's owner, as whom the question is asked. Null if the owner is no role of the customer. */
+  /** The role that asks: the object's owner. Null if the owner is no role of the customer. */
   role: string | null;
   /** The recorded number of pages. The exact size would need a lock. */
   pages: number;

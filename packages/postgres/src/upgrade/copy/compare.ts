@@ -274,8 +274,8 @@ const stateSql = `with recursive tree (oid) as (
 const stateSchema = z.object({ is_there: z.boolean(), state: z.string() });
 
 /**
- * Tells whether a table, a view or a sequence that the new database had at the cutover was altered or dropped since.
- * One that could not be read counts as altered, because a transaction that alters it may not have ended yet.
+ * Tells whether a table, a view or a sequence that the new database had at the cutover was altered or dropped since. An
+ * object that could not be read counts as altered, because a transaction that alters it may not have ended yet.
  */
 async function isAltered(
   { snapshot, present }: Sessions,

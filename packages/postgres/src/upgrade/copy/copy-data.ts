@@ -92,11 +92,14 @@ interface CopyOptions {
   root?: string | undefined;
 }
 
-/** Finds a foreign key from another table. TRUNCATE refuses a table with one, whether or not there are rows. */
+/** Finds a foreign key of another table to this one. TRUNCATE then refuses this table, even if both are empty. */
 const referencedSql = `select from pg_catalog.pg_constraint k where k.contype = 'f' and k.conrelid <> k.confrelid
   and k.confrelid = pg_catalog.to_regclass($1)`;
 
-/** Removes the rows of the target's table itself. The loader's session checks no foreign key. */
+/**
+ * Removes the rows of a table on the target, but not those of inheriting tables. The loader's session checks no foreign
+ * key.
+ */
 async function empty(into: pg.Client, table: string): Promise<void> {
   const { rowCount } = await into.query(referencedSql, [table]);
   await into.query(`${rowCount === 0 ? 'truncate' : 'delete from'} only ${table}`);

@@ -42,8 +42,9 @@ const changedSchema = z.object({
 });
 
 /**
- * SQL that tells whether the index `i` is a key that a subscriber can use. Replication does not carry computed columns,
- * so a key must have none. Its first `indnkeyatts` columns count.
+ * SQL that tells whether the index `i` is a key that a subscriber can use. Replication does not carry generated
+ * columns, so a key must have none. The first `indnkeyatts` columns of an index are the key, and the others are only
+ * included.
  */
 export const isUsableKeySql = `i.indisvalid and not exists (
   select from pg_catalog.generate_series(0, i.indnkeyatts - 1) k
@@ -68,7 +69,7 @@ export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table,
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
-/** The longest wait for a table's lock, in ms. Everybody who comes after us to the table waits as well. */
+/** The longest wait for a table's lock, in ms. Meanwhile every later session that needs the table waits as well. */
 const lockMs = 200;
 /** The pause between two attempts, in ms. */
 const pauseMs = 800;

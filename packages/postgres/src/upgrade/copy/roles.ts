@@ -47,8 +47,8 @@ const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname
     order by a.oid`;
 
 /**
- * Selects the customer's settings. A setting for all roles in all databases can only be the platform's, and it limits
- * this server alone: a full database is read-only by such a setting.
+ * Selects the customer's settings. Settings for all roles in all databases are left out: only the platform can make
+ * them, and they concern this server alone, such as the read-only default of a full database.
  */
 const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, split_part(kv, '=', 1) as key,
     substr(kv, strpos(kv, '=') + 1) as value
@@ -178,7 +178,7 @@ interface SyncOptions {
   withMemberships?: boolean;
   /**
    * True to drop roles that are missing on the old server. Otherwise they stay without login, attributes and
-   * memberships, because a backup's policies may name them. Default: true.
+   * memberships, because policies of a restored backup may name them. Default: true.
    */
   dropsGone?: boolean;
   /**

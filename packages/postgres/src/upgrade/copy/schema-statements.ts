@@ -106,7 +106,7 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const read = (sql: string): OwnedStatement[] =>
     readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
-  // A new database has this schema, and pg_dump does not tell that the owner has dropped it.
+  // A new database has the schema `public`. pg_dump does not tell that the owner of the old database has dropped it.
   if ((await reader.query("select from pg_catalog.pg_namespace where nspname = 'public'")).rowCount === 0)
     plan.schemas.unshift({ sql: 'drop schema public', owner: owners.databaseOwner });
   // pg_dump writes an unvalidated CHECK after the rows, so only validated CHECKs need a special order.

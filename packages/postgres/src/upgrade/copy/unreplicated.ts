@@ -132,9 +132,10 @@ async function copyObject(
 }
 
 /**
- * Copies the large objects that were written since `horizon`, with owners, grants and numbers, because replication does
- * not transfer them. If `horizon` is null, all are copied. Objects that were dropped on the old server are removed from
- * the target. `old` is a reader's session, and `target` the keeper's. Returns the horizon for the next call.
+ * Copies the large objects that were written since `horizon`, because replication does not transfer them. If `horizon`
+ * is null, all are copied. A copy keeps its oid, owner, grants and comment. Objects that were dropped on the old server
+ * are removed from the target. `old` is a reader's session, and `target` the keeper's. Returns the horizon for the next
+ * call.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,
