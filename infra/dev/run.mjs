@@ -81,7 +81,7 @@ function stop(signal) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal));
 
-// An npm that is killed passes no signal on. This process notices its death by its own new parent.
+// A killed npm passes no signal on. When npm has died, this process has another parent.
 const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent && stoppedBy === null) stop('SIGTERM');

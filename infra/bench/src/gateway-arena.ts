@@ -22,7 +22,7 @@ type CollectorRole = 'collector' | 'slow-collector' | 'hanging-collector';
 
 /**
  * Returns functions that start the processes to compare. All gateways and proxies share one trivial upstream, and all
- * gateways share one stub of keys. `stop` ends all processes.
+ * gateways share one stub of the keys service. `stop` ends all processes.
  */
 export async function startArena() {
   const started: Child[] = [];

@@ -40,10 +40,7 @@ function flow(value: unknown): string {
   return entries.length === 0 ? '{}' : `{ ${entries.map(([key, each]) => `${key}: ${flow(each)}`).join(', ')} }`;
 }
 
-/**
- * Quotes text that YAML would not read as this string: words such as `no`, and special characters. Aliases are not
- * quoted.
- */
+/** Quotes a text that YAML would not read as a string, such as `no`. References to anchors, such as `*common`, stay. */
 function scalar(text: string): string {
   if (/^(?:\*[a-z]+|\[\*.*\])$/.test(text)) return text;
   return /^[A-Za-z/.][\w./-]*$/.test(text) && !/^(?:yes|no|on|off|true|false|null|y|n)$/i.test(text)

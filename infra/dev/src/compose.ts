@@ -236,7 +236,7 @@ function storeOf(plan: ProcessPlan) {
     image: 'postgres:17-bookworm',
     shm_size: '256m',
     tmpfs: ['/tmp:size=64m', ...(isOfSites ? [] : ['/var/run/postgresql:size=1m,mode=3777'])],
-    // Every process of Drydock has connections of its own; helm.test.ts adds them up.
+    // helm.test.ts checks that the connections of all processes fit into this number.
     ...(isOfSites ? ofSites : { command: ['postgres', '-c', 'max_connections=300'] }),
     environment: {
       POSTGRES_USER: 'postgres',

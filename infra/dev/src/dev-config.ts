@@ -46,8 +46,8 @@ const passedOn = [
 ] as const;
 
 /**
- * Tells whether OpenTelemetry's SDK reads the variable. False for variables whose value differs for each process,
- * because the supervisor sets these.
+ * Tells whether the variable is one of OpenTelemetry's with the same value for every process. The supervisor sets those
+ * that differ.
  */
 const isOfTelemetry = (name: string): boolean =>
   name.startsWith('OTEL_') && !name.startsWith('OTEL_EXPORTER_PROMETHEUS_') && name !== 'OTEL_SERVICE_NAME';

@@ -61,7 +61,7 @@ export function runJest(files: readonly string[], { scope, args = [], log, crash
   const reporters = ['--reporters=default', `--reporters=${path.resolve('packages/testing/jest/reporter.cjs')}`];
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
-  // The reporters come last, because jest takes a path after `--reporters` for another reporter.
+  // The reporters come last, because Jest would read a path after `--reporters` as the name of another reporter.
   const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'inherit', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));
