@@ -11,7 +11,7 @@ module.exports = {
     customExportConditions: ['drydock-src', 'node', 'require', 'default'],
   },
   testMatch: ['<rootDir>/{packages,services,infra}/**/*.test.ts'],
-  // The checks of form have a configuration of their own: packages/testing/conventions.jest.config.cjs.
+  // The tests of the conventions have a configuration of their own: packages/testing/conventions.jest.config.cjs.
   testPathIgnorePatterns: ['/node_modules/', '/dist/', '<rootDir>/packages/testing/src/conventions/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/', '<rootDir>/.data/'],
   // The filter reads in each suite which runs it belongs to (packages/testing/README.md).

@@ -2,8 +2,8 @@
 const widthMax = 155;
 
 /**
- * Returns the YAML that follows `key:` at a depth of the document. A short value usually stays on the line of its key.
- * A longer list or map gets its own lines.
+ * Returns the YAML that follows `key:`. `depth` is the number of levels above the value. A short value usually stays on
+ * the line of its key. A longer list or map gets its own lines.
  */
 export function yaml(value: unknown, depth: number): string {
   const line = flow(value);
@@ -19,7 +19,7 @@ export function yaml(value: unknown, depth: number): string {
     : ` ${line}`;
 }
 
-/** Breaks a list into lines of about `widthMax` characters. A longer part gets a line of its own. */
+/** Breaks a list into lines of about `widthMax` characters. A part that is longer gets a line of its own. */
 export function wrap(parts: readonly string[], indent: string): string {
   const lines: string[] = [];
   for (const part of parts) {

@@ -261,7 +261,7 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** The containers that run once before each start. To run them again does no harm. */
+/** The containers that run to their end before each start. To run them again does no harm. */
 const jobs = {
   // New volumes belong to root. This job gives them to the user of Drydock's programs.
   'prepare-volumes': {

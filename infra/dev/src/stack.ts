@@ -295,7 +295,7 @@ function writeTargets(file: string, first: number, programs: readonly ProcessPla
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;
 
-/** Resolves when the process is ready. @throws with the end of its log, if it dies repeatedly or never becomes ready */
+/** Resolves when the process is ready. @throws with the end of its log if it keeps dying or is not ready in time */
 async function waitUntilReady(supervisor: Supervisor, name: string, port: number, logFile: string): Promise<void> {
   const until = performance.now() + readyTimeoutMs;
   while (!(await isReady(port))) {

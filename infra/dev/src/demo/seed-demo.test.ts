@@ -10,7 +10,7 @@ import { demoSites } from './site-content';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-seed-'));
 let gateway: Server;
 let baseUrl: string;
-/** The status that a site gets when it is created, and all created sites by idempotency key. */
+/** The status that a new site gets. `sites` has all created sites by idempotency key. */
 let becomes = 'failed';
 const sites = new Map<string, { status: string; created_at: string }>();
 /** The domains of sites that exist, although the gateway has forgotten the idempotency keys of their creation. */

@@ -415,7 +415,7 @@ inChaos(
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
     // The requests come one after the other, so that some come while the site agent parses the templates. A parser of
-    // quadratic time needs 36 s for the three templates, which is more than the time limit of a request.
+    // quadratic time needs 36 s for the three templates. A request that waits for it fails after 20 s.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');

@@ -199,8 +199,8 @@ interface Restored {
 }
 
 /**
- * Starts a client for each kind of request, which calls without a pause, and a client that restores a site again and
- * again. `end` resolves with the wrong answers.
+ * Starts a client for each kind of request, and a client that restores a site. Each client repeats its call without a
+ * pause. `end` resolves with the wrong answers.
  */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {

@@ -147,7 +147,7 @@ export interface BodyRefusals {
 }
 
 /**
- * The problem codes for a body that cannot be read: with 400 and 415, or with 422 if the endpoint has
+ * The problem codes for a body that cannot be read. They have the statuses 400 and 415, or 422 if the endpoint has
  * `hasClosedStatuses`.
  */
 export const bodyRefusalsOf = ({ hasClosedStatuses }: Pick<EndpointDefinition, 'hasClosedStatuses'>): BodyRefusals =>
