@@ -15,7 +15,7 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Only `npm run chaos` runs these attacks. The titles name the rows of a table in docs/security.md. The page also tells
+ * Only `npm run chaos` runs these attacks. The titles name the rows of a table in docs/security.md, which also tells
  * how to repeat the attacks on an older version.
  */
 const run = isChaos ? test : test.skip;
@@ -72,7 +72,7 @@ const climbSql = (role: string): string => `
     return true;
   end $climb$;`;
 
-/** Returns SQL that hides statements in settings whose values are lists of names. */
+/** Returns SQL that hides statements in settings of the role. The values of these settings are lists of names. */
 const settingSql = (role: string): string => `
   select pg_catalog.set_config('search_path', 'public;alter/**/role/**/${role}/**/superuser;--', false);
   alter role ${role} set search_path from current;

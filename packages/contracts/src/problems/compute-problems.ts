@@ -83,7 +83,7 @@ export const computeProblems = {
     title: "The server's provider cannot rebuild it",
     advice: 'capabilities of the server says what its provider can do; order a new server from the image instead.',
   },
-  // Failures of a workflow. They are shown with the workflow
+  // Failures of a workflow. They are shown with the workflow, and no request is answered with them
   order_refused: {
     status: 422,
     title: 'The provider does not offer this',
