@@ -73,7 +73,7 @@ const secondsSince = (started) => ((performance.now() - started) / 1000).toFixed
 let running = null;
 let stoppedBy = null;
 
-/** Passes a signal on to the child process, after whose end this process ends. Without a child, ends at once. */
+/** Passes a signal on to the child process. This process ends after the child, or at once if there is no child. */
 function stop(signal) {
   stoppedBy ??= signal;
   if (running === null) process.exit(1);

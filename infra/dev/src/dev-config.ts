@@ -46,8 +46,8 @@ const passedOn = [
 ] as const;
 
 /**
- * Tells whether the variable is one of OpenTelemetry's with the same value for every process. The supervisor sets those
- * that differ.
+ * Tells whether the variable is a setting of OpenTelemetry that all processes share. The supervisor itself sets those
+ * that differ between processes.
  */
 const isOfTelemetry = (name: string): boolean =>
   name.startsWith('OTEL_') && !name.startsWith('OTEL_EXPORTER_PROMETHEUS_') && name !== 'OTEL_SERVICE_NAME';
