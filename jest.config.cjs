@@ -1,7 +1,7 @@
 const { availableParallelism } = require('node:os');
 const { transform } = require('./packages/testing/jest/transform.cjs');
 
-// The library says in every worker that it will want a newer Node, which hides what the suites say.
+// The AWS SDK would print in every worker that its versions of 2027 need a newer Node, and hide the output of suites.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 module.exports = {
@@ -11,15 +11,17 @@ module.exports = {
     customExportConditions: ['drydock-src', 'node', 'require', 'default'],
   },
   testMatch: ['<rootDir>/{packages,services,infra}/**/*.test.ts'],
-  // The checks of form have a configuration of their own: packages/testing/conventions.jest.config.cjs.
+  // The tests of the conventions have a configuration of their own: packages/testing/conventions.jest.config.cjs.
   testPathIgnorePatterns: ['/node_modules/', '/dist/', '<rootDir>/packages/testing/src/conventions/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/', '<rootDir>/.data/'],
-  // Which suites a run takes is said by each suite itself: packages/testing/README.md.
+  // The filter reads in each suite which runs it belongs to (packages/testing/README.md).
   filter: '<rootDir>/packages/testing/jest/filter.cjs',
   testSequencer: '<rootDir>/packages/testing/jest/sequencer.cjs',
-  // No test is about its own duration: this is when to give up on a machine that is busy with other things. A long suite's tests do more each.
+  // In milliseconds. The limit only ends tests that hang. It is high, because the machine may be busy with other work,
+  // and because a single test of a long suite does more.
   testTimeout: process.env.DRYDOCK_TESTS === 'quick' ? 150_000 : 600_000,
-  // Most suites wait for processes and servers. jest reads a percentage above 100 as a number of workers.
+  // There are more workers than processors, because most suites wait for processes and servers. The number is computed
+  // here, because Jest reads a percentage above 100 as a number of workers.
   maxWorkers: availableParallelism() + 2,
   globalSetup: '<rootDir>/packages/postgres/src/testing/jest-global-setup.ts',
   globalTeardown: '<rootDir>/packages/postgres/src/testing/jest-global-teardown.ts',

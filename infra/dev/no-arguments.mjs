@@ -1,4 +1,4 @@
-// These scripts take no argument and run before the build. Built programs use readCommandLine instead.
+// For scripts that take no argument and run before the build. Built programs use readCommandLine of packages/process.
 
 /** Prints the usage and ends the program when the argument is `--help` or `-h`. Any other argument is an error. */
 export function expectNoArguments(usage) {

@@ -1,6 +1,7 @@
-// Writes docs/restore.svg, an animated picture of a terminal during a real restore: node infra/dev/picture.mjs, while
-// `npm start` runs. The command runs in a pseudo-terminal (`script`). Its output is recorded with the time of each
-// change, and long pauses are shortened.
+// Writes docs/restore.svg, an animated picture of a terminal during a real restore. Run it while `npm start` runs:
+//   node infra/dev/picture.mjs
+// The command `drydock` runs in a pseudo-terminal (`script`). Its output is recorded with the time of each change, and
+// long pauses are shortened.
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -73,7 +73,7 @@ const secondsSince = (started) => ((performance.now() - started) / 1000).toFixed
 let running = null;
 let stoppedBy = null;
 
-/** Passes a signal on to the child process. This process ends when the child has ended. */
+/** Passes a signal on to the child process. This process ends after the child, or at once if there is no child. */
 function stop(signal) {
   stoppedBy ??= signal;
   if (running === null) process.exit(1);
@@ -81,7 +81,7 @@ function stop(signal) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal));
 
-// An npm that is killed passes no signal on. This process notices its death by its own new parent.
+// A killed npm passes no signal on. When npm has died, this process has another parent.
 const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent && stoppedBy === null) stop('SIGTERM');

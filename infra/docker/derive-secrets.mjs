@@ -8,9 +8,10 @@
 //     is for a rotation of the key (docs/operating.md). A process that accepts a secret gets both values of the secret,
 //     and a process that uses the secret gets the current value.
 // POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) say where these servers are, if they are not the containers of
-// docker-compose.yml. ADMIN_DATABASE_URL is the superuser's URL of such a Postgres. A later run keeps what an earlier
-// one was given, unless it is given something else. The file of a secret that the operator gives (the key of a bucket,
-// the token of a cloud) is created empty. If it exists, it is not changed.
+// docker-compose.yml. ADMIN_DATABASE_URL is the URL of the superuser of a Postgres outside of docker-compose.yml. A
+// later run without one of these variables keeps the value of an earlier run. Some secrets come from the operator, such
+// as the key of a bucket or the token of a cloud. For each of these the script creates an empty file. It never changes
+// the file afterwards.
 import { createHash, hkdfSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -69,16 +70,16 @@ function derive(label, kind, sign = '') {
   return sign + (kind === 'fingerprint' ? createHash('sha256').update(values[0]).digest('hex').slice(0, 8) : values[0]);
 }
 
-/** The text of a file of an earlier run; empty if there is none. */
+/** Returns the text that an earlier run wrote to the file, or '' if the file does not exist. */
 function writtenBefore(name) {
   const file = path.join(folder, name);
   return fs.existsSync(file) ? fs.readFileSync(file, 'utf8').trim() : '';
 }
-/** The host and port in a URL of an earlier run. */
+/** Returns the host and port in the URL that an earlier run wrote to the file. */
 const addressBefore = (name) => /@([^@/]+)(?:\/[^/]*)?$/.exec(writtenBefore(name))?.[1];
 /**
- * The superuser's URL of an earlier run if an operator gave it. It is the operator's if its password comes from none of
- * the master keys.
+ * Returns the superuser's URL of an earlier run if an operator gave it, and otherwise ''. An operator gave it if its
+ * password is derived from none of the master keys.
  */
 function adminBefore() {
   const url = writtenBefore(adminFile);
@@ -89,7 +90,7 @@ function adminBefore() {
 const adminFile = 'create-databases.ADMIN_DATABASE_URL';
 /** The values that an operator may give in place of derived ones, by file. */
 const brought = { [adminFile]: process.env.ADMIN_DATABASE_URL || adminBefore() };
-/** The addresses that an operator may give, by the text that secrets.json has in their place. */
+/** The addresses that an operator may give. The key is the text in secrets.json that the address replaces. */
 const addresses = {
   '@postgres:5432/': process.env.POSTGRES_ADDRESS || addressBefore('keys.DATABASE_URL'),
   '@redis:6379': process.env.REDIS_ADDRESS || addressBefore('redis.URL'),
@@ -102,8 +103,8 @@ function placed(template) {
   return text;
 }
 
-// Only this user can enter the folder. Docker mounts a container's own files into it, where the container's user reads
-// them, so every user may read the files themselves.
+// Only this user can enter the folder. Every user can read the files in it, because Docker mounts them into containers
+// whose users differ from this one.
 fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
 fs.chmodSync(folder, 0o700);
 const templates = JSON.parse(fs.readFileSync(path.join(here, 'secrets.json'), 'utf8'));

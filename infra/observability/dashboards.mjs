@@ -38,7 +38,7 @@ const dashboards = {
         'max by (process) (audit_oldest_undelivered{process!=""})',
         '{{process}}',
       ],
-      // Every worker of a service reports the counts of its last look.
+      // Each worker of a service reports the counts of all its sites or databases. A sum would add the same counts.
       ['Sites that are filling', 'short', 'max by (state) (site_storage{state!="ok"})', '{{state}}'],
       ['Databases that are filling', 'short', 'max by (state) (database_storage{state!="ok"})', '{{state}}'],
     ],

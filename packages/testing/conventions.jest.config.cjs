@@ -1,8 +1,6 @@
 const { transform } = require('./jest/transform.cjs');
 
-/**
- * The configuration for the tests that check the form of the tree. They need no set-up, because they only read files.
- */
+/** The configuration for the tests of the conventions. They need no set-up, because they start no database or queue. */
 module.exports = {
   rootDir: '../..',
   testEnvironment: 'node',

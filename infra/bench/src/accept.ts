@@ -8,7 +8,7 @@ import { printRows } from './report';
 import { environmentOf, startBenchStack } from './stack';
 
 const samples = 400;
-/** The number of first samples that are not counted, because V8 has not yet compiled the code that they run. */
+/** The number of samples at the start that are not counted, because V8 has not yet compiled the code that they run. */
 const warmUps = 150;
 
 /**

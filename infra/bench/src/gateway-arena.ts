@@ -6,7 +6,7 @@ import { type Load, type LoadResult, runLoad } from './load';
 import { median } from './measure';
 import { type Row, say } from './report';
 
-/** The flags with which every deployment starts the gateway. The peers of the gateway get the same flags. */
+/** The flags with which every deployment starts the gateway. All processes of these benchmarks get the same flags. */
 const flags = ['--max-semi-space-size=64', '--no-allocation-site-pretenuring'];
 const peersScript = path.join(__dirname, 'gateway-peers.js');
 const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/preload.js');
@@ -22,7 +22,7 @@ type CollectorRole = 'collector' | 'slow-collector' | 'hanging-collector';
 
 /**
  * Returns functions that start the processes to compare. All gateways and proxies share one trivial upstream, and all
- * gateways share one stub of keys. `stop` ends all processes.
+ * gateways share one stub of the keys service. `stop` ends all processes.
  */
 export async function startArena() {
   const started: Child[] = [];
@@ -104,13 +104,15 @@ export function rowOf(
   };
 }
 
-/** The median of the rounds' own ratios, because the speed of the machine changes from round to round. */
+/**
+ * Returns the median of the ratios of the rounds. A ratio of two medians could compare different rounds, between which
+ * the speed of the machine changes.
+ */
 export const ratioOf = (ours: readonly LoadResult[], peers: readonly LoadResult[]): number =>
   median(
     ours.map(({ requestsPerSecond }, round) => requestsPerSecond / (peers[round]?.requestsPerSecond ?? Number.NaN)),
   );
 
-/** Puts load on the gateway or a peer for some seconds. */
 export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUpSeconds'> = {}): Promise<LoadResult> =>
   runLoad(
     { url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` }, ...durations },

@@ -1,5 +1,5 @@
-// A process for the benchmarks of the gateway. ROLE chooses the trivial upstream, a stub of keys that accepts every
-// key, a bare proxy, or a collector of telemetry.
+// A process for the benchmarks of the gateway. ROLE chooses the trivial upstream, a stub of the keys service that
+// accepts every key, a bare proxy, or a collector of telemetry.
 import http from 'node:http';
 import express from 'express';
 import { createProxyServer } from 'http-proxy-3';

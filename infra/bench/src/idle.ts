@@ -6,8 +6,8 @@ import { startBenchStack } from './stack';
 const waitSeconds = 180;
 const measuredSeconds = 60;
 /**
- * The most megabytes of memory, and the most processor time in percent of one core, that all processes together may use
- * while no request arrives.
+ * The goals for all processes together while no request arrives: the most megabytes of memory, and the most processor
+ * time in percent of one core.
  */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
 

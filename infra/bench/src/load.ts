@@ -12,7 +12,8 @@ export interface Load {
 export interface LoadResult {
   requestsPerSecond: number;
   /**
-   * The processor time of a request, over all threads of the server. Undefined if `cpuOf` was not given or cannot tell.
+   * The processor time of a request, over all threads of the server. Undefined if `cpuOf` is missing or returns
+   * undefined.
    */
   cpuMicroseconds: number | undefined;
   p50Ms: number;

@@ -136,7 +136,7 @@ async function measureRestores(site: Site, repository: Restic, folder: string, m
   await carry(site, '/offsite/copies', { kind: 'full' });
   const [backup] = backupsSchema.parse((await call(site, 'GET', `${site.path}/backups`)).json).backups;
   const [copy] = copiesSchema.parse((await call(site, 'GET', `${site.path}/offsite`)).json).copies;
-  // A measurement must not include the writes of the previous measurement.
+  // The disk is synced before each measurement, so that it does not include the writes of the previous measurement.
   const syncDisk = () => timeCommand({ bin: 'sync', args: ['-f', folder] });
   for (let round = 0; round < rounds; round += 1) {
     await syncDisk();

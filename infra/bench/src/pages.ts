@@ -141,8 +141,8 @@ export async function benchPages(): Promise<void> {
 }
 
 /**
- * Returns a URL of the site's database for the superuser of the cluster. The peer thus connects to Postgres directly,
- * and not through the site agent.
+ * Returns the URL with which a superuser of the cluster connects to the site's database. With it the peer connects to
+ * Postgres directly, and not through the site agent.
  */
 async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   const admin = new pg.Client({ connectionString: adminUrl });

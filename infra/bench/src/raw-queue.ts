@@ -2,8 +2,8 @@ import { createPostgresBackend, type Processor, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 
 /**
- * Returns, for each sample, the milliseconds from BullMQ's `add` to the start of the processor. Adds one job at a time,
- * on the backend of the URL.
+ * Returns, for each sample, the milliseconds from BullMQ's `add` to the start of the processor. Adds one job at a time.
+ * The queue is in Redis if the URL begins with `redis`, and otherwise in Postgres.
  */
 export async function rawAddToStart(queueUrl: string, samples: number): Promise<number[]> {
   let arrived: () => void = () => {};

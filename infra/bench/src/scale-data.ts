@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import { say } from './report';
 
-/** The share of the full amount of data. A smaller share than 1 is for trying out the benchmark itself. */
+/** The generated part of the full amount of data. A value below 1 is for trying out the benchmark itself. */
 const share = Number(process.env['DRYDOCK_BENCH_SCALE'] ?? '1');
 const count = (whole: number): number => Math.ceil(whole * share);
 export const sizes = {

@@ -4,7 +4,7 @@ import { median } from './measure';
 interface Statement {
   text: string;
   calls: number;
-  /** The milliseconds of each call, from the call of pg to its result. */
+  /** The milliseconds of each call, until pg has the result. */
   ms: number[];
   rows: number;
   /** The plan of the first call: the indexes that it uses, and the tables that it reads whole. */
@@ -98,5 +98,5 @@ export function createRecorder(): Recorder {
   };
 }
 
-/** Returns the median. If the number of values is even, the first is left out, so that one value is in the middle. */
+/** Returns the median of the values, without the first value if their number is even. */
 export const middle = (values: readonly number[]): number => median(values.length % 2 === 0 ? values.slice(1) : values);

@@ -9,7 +9,7 @@ const files = 50_000;
 const rounds = 5;
 const resticEnvironment = { RESTIC_PASSWORD: 'bench' };
 
-/** Backs `tree` up into `place`. Resolves with the seconds, without the preparation of `place`. */
+/** Backs `tree` up into `place`. Resolves with the seconds of the backup, without the preparation of `place`. */
 type Taker = (place: string, tree: string) => Promise<number>;
 
 const packOurs =

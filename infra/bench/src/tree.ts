@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 /**
- * Returns the size of a file in bytes. As in real sites, most files are small and some have a megabyte. The mean is 11
- * kB.
+ * Returns the size of a file in bytes. As in real sites, most files are small and some have a megabyte. The mean size
+ * is 11 kB.
  */
 function sizeOf(number: number): number {
   if (number % 200 === 0) return 1 << 20;

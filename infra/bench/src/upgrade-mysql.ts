@@ -55,7 +55,10 @@ const writerOf = (login: () => ConnectionOptions): SteadyWriter =>
     },
   });
 
-/** Runs `move` while a writer inserts rows. Counts the rows that were acknowledged but are missing afterwards. */
+/**
+ * Runs `move` while a writer inserts rows. Resolves with the result of `move` and three measurements. `lost` counts the
+ * rows that were acknowledged but are missing afterwards.
+ */
 async function underWriter<T>(
   login: () => ConnectionOptions,
   move: () => Promise<T>,

@@ -27,7 +27,7 @@ const insertSql = `
   SELECT gen_random_uuid(), $1::uuid, 'live', NULL, 'card.update', '/v1/agency/boards/' || $1 || '/cards/' || md5((n % 500)::text)::uuid
   FROM generate_series($2::int, $3::int) AS n`;
 
-/** Starts a receiver that accepts everything. It records how long each event took to its first arrival. */
+/** Starts a receiver that accepts everything. It records how long each event took until it first arrived. */
 async function startReceiver() {
   const lagsMs = new Map<string, number>();
   const take = async (message: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {

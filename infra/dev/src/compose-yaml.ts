@@ -2,8 +2,8 @@
 const widthMax = 155;
 
 /**
- * Returns the YAML that follows `key:` at a depth of the document. A short value usually stays on the line of its key.
- * A longer list or map gets its own lines.
+ * Returns the YAML that follows `key:`. `depth` is the number of levels above the value. A short value usually stays on
+ * the line of its key. A longer list or map gets its own lines.
  */
 export function yaml(value: unknown, depth: number): string {
   const line = flow(value);
@@ -19,7 +19,7 @@ export function yaml(value: unknown, depth: number): string {
     : ` ${line}`;
 }
 
-/** Breaks a list into lines of about `widthMax` characters. A longer part gets a line of its own. */
+/** Breaks a list into lines of about `widthMax` characters. A part that is longer gets a line of its own. */
 export function wrap(parts: readonly string[], indent: string): string {
   const lines: string[] = [];
   for (const part of parts) {
@@ -40,10 +40,7 @@ function flow(value: unknown): string {
   return entries.length === 0 ? '{}' : `{ ${entries.map(([key, each]) => `${key}: ${flow(each)}`).join(', ')} }`;
 }
 
-/**
- * Quotes text that YAML would not read as this string: words such as `no`, and special characters. Aliases are not
- * quoted.
- */
+/** Quotes a text that YAML would not read as a string, such as `no`. References to anchors, such as `*common`, stay. */
 function scalar(text: string): string {
   if (/^(?:\*[a-z]+|\[\*.*\])$/.test(text)) return text;
   return /^[A-Za-z/.][\w./-]*$/.test(text) && !/^(?:yes|no|on|off|true|false|null|y|n)$/i.test(text)

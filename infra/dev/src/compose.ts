@@ -236,7 +236,7 @@ function storeOf(plan: ProcessPlan) {
     image: 'postgres:17-bookworm',
     shm_size: '256m',
     tmpfs: ['/tmp:size=64m', ...(isOfSites ? [] : ['/var/run/postgresql:size=1m,mode=3777'])],
-    // Every process of Drydock has connections of its own; helm.test.ts adds them up.
+    // helm.test.ts checks that the connections of all processes fit into this number.
     ...(isOfSites ? ofSites : { command: ['postgres', '-c', 'max_connections=300'] }),
     environment: {
       POSTGRES_USER: 'postgres',
@@ -261,7 +261,7 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** The containers that run once before each start. To run them again does no harm. */
+/** The containers that run to their end before each start. To run them again does no harm. */
 const jobs = {
   // New volumes belong to root. This job gives them to the user of Drydock's programs.
   'prepare-volumes': {

@@ -46,8 +46,8 @@ const passedOn = [
 ] as const;
 
 /**
- * Tells whether OpenTelemetry's SDK reads the variable. False for variables whose value differs for each process,
- * because the supervisor sets these.
+ * Tells whether the variable is a setting of OpenTelemetry that all processes share. The supervisor itself sets those
+ * that differ between processes.
  */
 const isOfTelemetry = (name: string): boolean =>
   name.startsWith('OTEL_') && !name.startsWith('OTEL_EXPORTER_PROMETHEUS_') && name !== 'OTEL_SERVICE_NAME';

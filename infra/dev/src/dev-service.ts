@@ -68,7 +68,7 @@ async function run(service: string, options: { inspect: boolean; seed: boolean }
   await seed(stack, config);
 }
 
-/** Compiles the program and the packages at each change, and then restarts the programs. */
+/** Compiles the package of the program and all of packages/ at each change, and then restarts `programs`. */
 function watch({ name, entry }: NodeProgram, programs: readonly DevProgram[]): Promise<TypeWatch> {
   const project = folderOf(entry);
   const packages = fs.readdirSync(inRepo('packages')).map((folder) => inRepo(`packages/${folder}/src`));

@@ -87,7 +87,7 @@ test('Postgres takes the connections of all processes, also while they are repla
   expect(guide).toContain(`one process of each has ${ofOneEach}`);
   expect(guide).toContain(`The chart's defaults have ${ofChart}, and ${whileReplaced} while the APIs are replaced`);
   const [, allowed] = /max_connections=(\d+)/.exec(fs.readFileSync(inRepo('docker-compose.yml'), 'utf8')) ?? [];
-  // Three are for superusers, and twenty for migrations and commands of staff.
+  // Postgres reserves three connections for superusers. Twenty are for migrations and commands of staff.
   expect(Number(allowed)).toBeGreaterThanOrEqual(whileReplaced + 3 + 20);
   expect(guide).toContain(`\`max_connections\` to ${allowed}`);
 });

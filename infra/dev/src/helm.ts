@@ -20,7 +20,8 @@ const inChart = topology.filter(isInChart);
 const outside = topology.filter((plan) => plan.isEmbeddedOnly !== true && isOutside(plan));
 
 /**
- * The values for the chart, which are Helm templates. A process in the chart has a Kubernetes Service of the same name.
+ * The addresses and settings for processes.yaml, some of which are Helm templates. A process in the chart has a
+ * Kubernetes Service of the same name.
  */
 const place: Place = {
   isEmbedded: false,

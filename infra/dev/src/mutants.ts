@@ -67,7 +67,8 @@ function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string
 
 /**
  * Plants the defect, runs its suites and removes the defect. Resolves with the tests that found it. `alsoBuild` has the
- * file of the previous defect. Its text is restored, but its built code still has that defect, so it is built again.
+ * file of the previous defect. The text of that file is restored, but its built code still has the previous defect. So
+ * the file is built again.
  */
 async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, isWhole: boolean): Promise<string[]> {
   const file = path.join(copy, defect.file);

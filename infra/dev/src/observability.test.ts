@@ -57,7 +57,7 @@ itWith(
     expect(stdout).toContain('SUCCESS');
     const tested = readFileSync(inRepo('infra/observability/rules.test.yml'), 'utf8');
     expect(alerts.map(({ alert }) => alert).filter((alert) => !tested.includes(`"${alert}"`))).toEqual([]);
-    // The test of the rules must have a series for each program, because an alarm fires for a program without a series.
+    // The case "all is well" of the rules' test must have a series `up` for each program.
     const programs = topology.filter(({ run }) => 'entry' in run).map(({ name }) => name);
     expect(programs.filter((name) => !tested.includes(`'up{process="${name}"}'`))).toEqual([]);
   },

@@ -1,5 +1,5 @@
-// The values in the environments of processes. A `Place` is one kind of deployment, such as `npm start`,
-// docker-compose.yml or the Helm chart. It gives addresses, folders and settings. A `SecretPlace` also gives secrets.
+// The values in the environments of processes. A `Place` is one kind of deployment: `npm start`, docker-compose.yml or
+// the Helm chart. It gives addresses, folders and settings. A `SecretPlace` also gives secrets.
 
 /** The services that have a database and a role in Postgres. */
 export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;

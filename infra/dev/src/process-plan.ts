@@ -2,8 +2,8 @@ import type { Place, SecretPlace, ServiceWithDatabase, Variables } from './place
 
 /**
  * A network of containers. A container is in its plan's network and in the networks of the processes that it needs or
- * calls. Only the gateway is in `front`. The gateway is not in `data`, which has Drydock's databases. `data` and
- * `queue` have no route to the internet.
+ * calls. Only the gateway is in `front`. Drydock's databases are in `data`, and the gateway is not. `data` and `queue`
+ * have no route to the internet.
  */
 export type Network = 'front' | 'control' | 'data' | 'queue' | 'sites' | 'managed' | 'clouds';
 

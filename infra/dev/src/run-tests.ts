@@ -129,7 +129,7 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    // jest runs a single suite within its own process, which a failed test's open handles would keep alive.
+    // Jest runs a single suite within its own process. The open handles of a failed test would keep that process alive.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
     flaky.push(
       ...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map(

@@ -26,8 +26,8 @@ export interface Stack {
   /** Starts the processes. Calls `tell` with the name of each process that becomes ready. */
   start(tell: (line: string) => void): Promise<void>;
   /**
-   * Gives addresses and secrets. `adminUrl` and `sitesSocketFolder` throw before the start of the database server that
-   * they name. For `sites-postgres`, which only older data folders have, they may return an empty text.
+   * Gives addresses and secrets. `adminUrl` and `sitesSocketFolder` throw before the start of their database server. In
+   * a data folder without `sites-postgres`, which only earlier versions made, they return '' for that server.
    */
   place: SecretPlace;
   programOf(name: string): NodeProgram;
@@ -48,8 +48,8 @@ interface StackOptions {
 }
 
 /**
- * The setting `max_locks_per_transaction` of `sites-postgres`. A backup locks all tables of a site at once. 400 for
- * each of the server's 200 connections allow 80,000 locks.
+ * The setting `max_locks_per_transaction` of `sites-postgres`. A backup locks all tables of a site at once. With 400
+ * locks for each of its 200 connections, the server allows 80,000 locks.
  */
 const sitesLocks = '400';
 
@@ -295,7 +295,7 @@ function writeTargets(file: string, first: number, programs: readonly ProcessPla
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;
 
-/** Resolves when the process is ready. @throws with the end of its log, if it dies repeatedly or never becomes ready */
+/** Resolves when the process is ready. @throws with the end of its log if it keeps dying or is not ready in time */
 async function waitUntilReady(supervisor: Supervisor, name: string, port: number, logFile: string): Promise<void> {
   const until = performance.now() + readyTimeoutMs;
   while (!(await isReady(port))) {

@@ -7,7 +7,7 @@ export interface Running {
   proof: ProcessProof;
   /**
    * A text in the process's command line, by which the next start recognises the process if it was left running. The
-   * text is empty for a database server: its next start ends a leftover server itself.
+   * text is empty for a database server, because the next start of the server ends a leftover server itself.
    */
   program: string;
   exited: Promise<ChildExit>;

@@ -233,8 +233,8 @@ const services: readonly ProcessPlan[] = [
     volumes: ['backups', 'spool'],
     memoryMb: 1_024,
     // glibc's allocator creates a memory arena for each thread. Two arenas are enough for the threads of an archive and
-    // save about 13 MB. The thresholds keep freed buffers of up to 16 MB for reuse: an extraction takes a fifth less
-    // time.
+    // save about 13 MB. The thresholds keep freed buffers of up to 16 MB for reuse, so that an extraction takes a fifth
+    // less time.
     environment: (place) => ({
       ...hostingEnvironment(place),
       SPOOL_DIR: place.folderOf('spool'),
@@ -336,9 +336,9 @@ const services: readonly ProcessPlan[] = [
   {
     name: 'gateway',
     // The objects of a request live for about a millisecond. With a larger young generation (at most 192 MB) V8 copies
-    // fewer of them, and a request costs a fifth less processor time. Without the second flag, V8 may decide that some
-    // kinds of them live long, and allocate these in the old generation. There they keep alive all that they refer to:
-    // V8 then copied half of the young generation at each collection, in pauses of 11 to 33 ms instead of 4 to 5.
+    // fewer of them, and a request costs a fifth less processor time. Without the second flag, V8 may allocate some
+    // kinds of these objects in the old generation. Such an object keeps everything alive to which it refers. V8 then
+    // copies half of the young generation at each collection, and pauses for 11 to 33 ms instead of 4 to 5 ms.
     run: {
       flags: ['--max-semi-space-size=64', '--no-allocation-site-pretenuring'],
       entry: 'services/gateway/dist/server.js',

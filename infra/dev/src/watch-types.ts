@@ -33,9 +33,10 @@ const writtenAtMs = (file: string): number =>
   fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
 
 /**
- * Compiles a project whenever a file below `sources` changes, and says every type error. With a type error the compiler
- * writes nothing (`noEmitOnError`), so the last code without errors stays. The watch mode of TypeScript 7 misses
- * changes, and Node's recursive `fs.watch` loses a file that an editor has replaced by a rename. So neither is used.
+ * Compiles a project whenever a file below `sources` changes, and prints every type error with `say`. With a type error
+ * the compiler writes nothing (`noEmitOnError`), so the last code without errors stays. The watch mode of TypeScript 7
+ * is not used, because it misses changes. Node's recursive `fs.watch` is not used either, because it loses a file that
+ * an editor has replaced by a rename.
  */
 export async function watchTypes({ name, project, sources, say, onCompiled }: TypeWatchOptions): Promise<TypeWatch> {
   const stopping = new AbortController();

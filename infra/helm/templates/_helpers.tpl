@@ -2,7 +2,7 @@
 {{ .Files.Get "processes.yaml" }}
 {{- end }}
 
-{{/* Returns all processes. The values of a process go over those of its role, and these go over processes.yaml. */}}
+{{/* Returns all processes. Values of a process take precedence over values of its role, these over processes.yaml. */}}
 {{- define "drydock.processes" -}}
 {{- $processes := (include "drydock.file" . | fromYaml).processes }}
 {{- range $name, $_ := .Values.processes }}

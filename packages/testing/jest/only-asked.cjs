@@ -1,6 +1,7 @@
 /**
- * A reporter for jest. With `-t` jest's own reporter prints every test that the pattern leaves out, which can be
- * hundreds. This reporter stands before it and hides these tests from it. The totals at the end still count them.
+ * A reporter for Jest. With `-t` Jest's own reporter prints every test that the pattern leaves out, which can be
+ * hundreds. This reporter comes before Jest's own reporter and removes these tests from the result. The totals at the
+ * end still count them.
  */
 module.exports = class OnlyAsked {
   constructor({ testNamePattern }) {

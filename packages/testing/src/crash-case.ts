@@ -23,7 +23,7 @@ export interface CrashCase {
 
 /**
  * `full` has all cases. `short` has fewer freezes, repeated deaths and deaths in undos. `effects` has only the cases
- * that depend on a service's own code, which are those right after an effect. Each profile also has a death before the
+ * right after an effect, because only these depend on a service's own code. Each profile also has a death before the
  * workflow's finish.
  */
 export type CrashProfile = 'effects' | 'short' | 'full';

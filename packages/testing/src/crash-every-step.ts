@@ -217,7 +217,7 @@ function rethrowAssertion(error: unknown): never {
 }
 
 /**
- * Waits for `work`, but rejects after `ms` milliseconds. `work` is not cancelled, because it has no effect once the
+ * Waits for `work`, but rejects after `ms` milliseconds. `work` is not cancelled, because it does no harm once the
  * workers are gone.
  */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {

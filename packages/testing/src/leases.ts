@@ -1,6 +1,6 @@
 /**
- * The leases of the workflows in one database. Tests use leases so long that no busy worker loses its lease, so they
- * must end the leases of dead workers themselves.
+ * The leases of the workflows in one database. Tests use long leases, so that no busy worker loses its lease. So a test
+ * must end the leases of dead workers itself.
  */
 export interface Leases {
   /**

@@ -39,7 +39,7 @@ export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().
 export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
 
 /**
- * jest's time limit for all cases of a workflow, in milliseconds. `crashEveryStep` gives up slightly earlier and ends
+ * Jest's time limit for all cases of a workflow, in milliseconds. `crashEveryStep` gives up slightly earlier and ends
  * its workers, so only a hang reaches this limit.
  */
 export const crashLimitMs = isChaos ? 3_600_000 : 900_000;
@@ -48,8 +48,8 @@ interface CrashScope {
   /** The steps whose repeated or late effect would do the most harm. The long suites also repeat and freeze them. */
   delicate?: readonly string[];
   /**
-   * Matches the cases to leave out. Their fault point is already passed while a run is prepared, or is not reached in
-   * time.
+   * Matches the cases to leave out, because their fault point is already passed while a run is prepared, or is not
+   * reached in time.
    */
   never?: RegExp;
   /** Matches the only cases that run in the extent `all`, for a workflow whose cases would take too long together. */

@@ -211,8 +211,8 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
 }
 
 /**
- * Reads the environment of a process from /proc. Tests can find secrets only there, because the supervisor writes no
- * secret to disk.
+ * Reads the environment of a process from /proc. Tests can find derived secrets only there, because the supervisor of a
+ * whole stack writes none of them to disk.
  */
 function environmentOf(pid: number): Record<string, string> {
   const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');

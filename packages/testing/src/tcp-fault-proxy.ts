@@ -18,7 +18,7 @@ export interface TcpFaultProxy {
   connections(): number;
   /** Resets every open connection (RST). New connections are still accepted. */
   reset(): void;
-  /** Ends the direction from the upstream to the client (FIN). The other direction stays open. */
+  /** Ends the direction from the upstream to the client (FIN) of every connection. The other direction stays open. */
   halfClose(): void;
   /** Passes on the next `bytes` bytes from `side`, and then resets the connection that carried the last of them. */
   cutAfter(side: 'client' | 'upstream', bytes: number): void;

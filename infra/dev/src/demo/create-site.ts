@@ -15,7 +15,10 @@ export interface WantedSite {
 
 const sitesSchema = z.object({ data: z.array(z.looseObject({ id: z.string(), primary_domain: z.string() })) });
 
-/** Finds the site that an earlier start has created, whose idempotency key the API forgets after a day. */
+/**
+ * Returns the id of the site with this domain. An earlier start may have created the site more than a day ago. The API
+ * has then forgotten the idempotency key of that creation.
+ */
 async function findSite(api: Api, domain: string): Promise<string | undefined> {
   const { body } = await api(`/v1/sites?limit=100&text=${encodeURIComponent(domain)}`);
   return sitesSchema.parse(body).data.find(({ primary_domain }) => primary_domain === domain)?.id;

@@ -11,7 +11,7 @@ import type { Bootstrapped, SeedContext, SitePlace } from './seed';
 const run = promisify(execFile);
 const bootstrapSchema = z.object({ org_id: z.string(), key_id: z.string(), token: z.string() });
 
-/** The means of a seed besides the public API: commands of services, the site agent, and the emulators. */
+/** Everything that seeds use besides the public API: commands of services, the site agent, and the emulators. */
 export type DemoTools = Pick<
   SeedContext,
   'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'

@@ -7,7 +7,7 @@ const workflowsSchema = z.object({
   ),
 });
 
-/** How many failed objects of earlier starts are tolerated. Each has used up an idempotency key. */
+/** The most idempotency keys that are tried. Each failed object of an earlier start has used up one key. */
 const failuresMax = 50;
 
 /**

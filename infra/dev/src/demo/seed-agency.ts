@@ -21,7 +21,7 @@ const labels = [
   { name: 'Waits for the client', colour: 'yellow' },
   { name: 'Billable', colour: 'green' },
 ];
-/** `column` and `labels` are indices of the lists above. */
+/** `column` is an index of `columns`, and `labels` are indices of the list `labels`. */
 const cards = [
   { column: 0, labels: [0], title: 'Moor the new landing page', isArchived: false },
   { column: 0, labels: [], title: 'Ask for the tide tables', isArchived: true },

@@ -24,7 +24,10 @@ interface Ordered {
   cloud: { url: string; token: string };
 }
 
-/** Waits until the server's newest workflow has succeeded. A workflow can end a moment after the server is ready. */
+/**
+ * Waits until the server's newest workflow has succeeded. The status of the server is not enough, because a workflow
+ * can end a moment after the server is ready.
+ */
 const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
   poll(`Working on ${name}`, async () => {
     const [newest] = workflowsSchema.parse((await api(`/v1/compute/servers/${serverId}/workflows?limit=1`)).body).data;

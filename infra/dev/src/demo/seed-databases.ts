@@ -32,7 +32,8 @@ const content = `
 `;
 
 /**
- * Creates a database, or finds the database of an earlier call with the same `key`. The API returns the password again.
+ * Creates a database, or finds the database of an earlier call with the same `key`. To a repeated call the API returns
+ * the password again.
  */
 async function makeDatabase(api: Api, label: string, key: string): Promise<DemoDatabase> {
   const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };

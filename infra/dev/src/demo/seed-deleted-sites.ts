@@ -100,7 +100,7 @@ async function seedWorld(world: World): Promise<NonNullable<Demo['deleted_sites'
   };
 }
 
-/** Creates, in both modes, a deleted site for each state that decides whether a deleted site can be restored. */
+/** Creates in each mode one deleted site for each of `states`. */
 export const deletedSitesSeed: Seed = {
   title: 'Making deleted sites in every state',
   fields: ['deleted_sites'],

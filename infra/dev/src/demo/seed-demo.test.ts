@@ -10,10 +10,10 @@ import { demoSites } from './site-content';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-seed-'));
 let gateway: Server;
 let baseUrl: string;
-/** The status that a site gets when it is created, and all created sites by idempotency key. */
+/** The status that a new site gets. `sites` has all created sites by idempotency key. */
 let becomes = 'failed';
 const sites = new Map<string, { status: string; created_at: string }>();
-/** The domains whose sites the gateway still knows, although it has forgotten the keys that they were created with. */
+/** The domains of sites that exist, although the gateway has forgotten the idempotency keys of their creation. */
 let forgotten: readonly string[] = [];
 
 const answerOf = (request: IncomingMessage, body: string): [status: number, body: unknown] => {
@@ -87,8 +87,8 @@ test('a site that fails is told with its problem, ends nothing, and the next sta
   expect(told.join('\n')).toContain('could not be created: SQL: no answer');
   becomes = 'active';
   const { unfinished } = await seed();
-  // In this test `describeSite` throws an error with the id of the site, which is its idempotency key. The key is new,
-  // so a new site was created.
+  // In this file `describeSite` throws an error with the id of the site, and the gateway uses the idempotency key as
+  // the id. The key is new, so a new site was created.
   expect(unfinished).toEqual([
     expect.objectContaining({ problem: expect.stringMatching(/^demo-site-.*-again-2 serves$/) }),
   ]);

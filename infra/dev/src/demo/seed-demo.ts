@@ -14,7 +14,6 @@ import { vendorSeed } from './seed-vendor';
 
 export interface DemoContext extends DemoTools {
   dataDir: string;
-  /** The base URL of the gateway. */
   baseUrl: string;
   processesFile: string;
   /**

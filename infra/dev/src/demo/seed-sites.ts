@@ -42,8 +42,8 @@ async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
 type DescribeSite = (siteId: string) => Promise<SitePlace>;
 
 /**
- * Creates a site, or finds that of an earlier start, and writes its content. A repeated call writes the same content
- * again.
+ * Creates a site, or finds the site that an earlier start has created. Then writes its content. A repeated call writes
+ * the same content again.
  */
 export async function putUpSite(
   api: Api,
@@ -88,7 +88,7 @@ export const sitesSeed: Seed = {
     const made = await Promise.allSettled(demoSites.map((site) => seedSite(api('live_key'), site, describeSite)));
     const sites = made.flatMap((site) => (site.status === 'fulfilled' ? [site.value] : []));
     const failed = made.find((site) => site.status === 'rejected');
-    // A site of an earlier start stays, because it may be the one that failed at this start.
+    // A site of an earlier start stays in the file, because the seed may have failed for this site at this start.
     const others =
       failed === undefined ? [] : (demo.sites ?? []).filter(({ id }) => !sites.some((site) => site.id === id));
     keep({ sites: [...sites, ...others] });

@@ -22,7 +22,7 @@ export const vendorContentBefore: VendorContent = {
   },
 };
 
-/** The content of the package now. Website, database and mailbox all differ from their restore points. */
+/** The content after the restore points. Website, database and mailbox all differ from their restore points. */
 export const vendorContentNow: VendorContent = {
   web: { 'index.html': page('Lighthouse Tea', 'Closed by mistake.') },
   databases: { tea_shop: { 'orders.json': JSON.stringify([]) } },

@@ -15,7 +15,7 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Only `npm run chaos` runs these attacks. The titles name the rows of a table in docs/security.md. The page also tells
+ * Only `npm run chaos` runs these attacks. The titles name the rows of a table in docs/security.md, which also tells
  * how to repeat the attacks on an older version.
  */
 const run = isChaos ? test : test.skip;
@@ -72,7 +72,7 @@ const climbSql = (role: string): string => `
     return true;
   end $climb$;`;
 
-/** Returns SQL that hides statements in settings whose values are lists of names. */
+/** Returns SQL that hides statements in settings of the role. The values of these settings are lists of names. */
 const settingSql = (role: string): string => `
   select pg_catalog.set_config('search_path', 'public;alter/**/role/**/${role}/**/superuser;--', false);
   alter role ${role} set search_path from current;
@@ -415,7 +415,7 @@ inChaos(
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
     // The requests come one after the other, so that some come while the site agent parses the templates. A parser of
-    // quadratic time needs 36 s for the three templates, which is more than the time limit of a request.
+    // quadratic time needs 36 s for the three templates. A request that waits for it fails after 20 s.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');

@@ -31,7 +31,7 @@ export type Tally = Record<string, number>;
 
 const bodiesAtOnce = 600;
 const streamsAtOnce = 200;
-/** More sessions than the role of a site may have. */
+/** The sessions that the attacker opens to each database. The role of a site may have fewer. */
 const sessionsOfASite = 60;
 /**
  * The pause after which the attacker repeats an attack, in milliseconds. The attacker ignores Retry-After, and requests

@@ -72,7 +72,7 @@ const refusals = [
 ];
 const missingOf = (tally: Record<string, number>): string[] =>
   refusals.filter((refusal) => (tally[refusal] ?? 0) === 0);
-/** The longest wait for all refusals, in milliseconds. An older version may never refuse. */
+/** The longest wait for all refusals, in milliseconds. An older version of Drydock may never refuse. */
 const giveUpMs = 400_000;
 
 test('while one organisation does its worst it is refused, and no call of another one fails', async () => {

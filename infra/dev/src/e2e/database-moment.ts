@@ -60,11 +60,11 @@ export const readMoment = (url: string): Promise<Moment> =>
     return { tables, sequences };
   });
 
-/** Replaces the content by that of an earlier moment. The service must be frozen, and its sessions are ended. */
+/** Replaces the content by the content of an earlier moment. Ends the sessions of the service, which must be frozen. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
-    // A session of this login works as another role by default, which may not end the service's sessions. The login
-    // itself may.
+    // By default a session of this login works as the role that owns the database. That role may not end the service's
+    // sessions, but the login itself may.
     await client.query('SET LOCAL ROLE NONE');
     const others =
       'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';

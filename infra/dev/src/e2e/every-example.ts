@@ -17,7 +17,7 @@ interface Operation {
   description: string;
 }
 
-/** The members of bodies for which the examples have placeholders, such as ids. Each reader has other values. */
+/** The members of bodies, such as ids, for which the examples have placeholders. Each reader has other values. */
 const ownMembers = [
   'backup_id',
   'copy_id',
@@ -33,7 +33,7 @@ const ownMembers = [
 
 /**
  * The longest time for which a refused call is repeated, and the longest wait for the end of a workflow, in
- * milliseconds. Other suites may slow the machine down.
+ * milliseconds. It is long, because other suites may slow the machine down.
  */
 const limitMs = 150_000;
 const isPassing = (status: number, text: string): boolean =>

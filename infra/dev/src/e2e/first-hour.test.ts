@@ -1,6 +1,6 @@
 /**
- * Runs every block of every README and guide twice, except blocks that need something that no test has. The suite
- * starts as a new user does: with npm, in a folder like the clone, and without earlier data or settings.
+ * Runs every block of every README and guide twice, except blocks that need something that tests lack, such as Docker.
+ * The suite starts as a new user does: with npm, in a folder like the clone, and without earlier data or settings.
  *
  * @tier long
  * @processes

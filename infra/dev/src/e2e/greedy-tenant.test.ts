@@ -16,7 +16,8 @@ jest.setTimeout(900_000);
  */
 const measuredMs = isChaos ? 180_000 : 20_000;
 /**
- * The time limit of a measurement that does not reach ten rounds, in milliseconds. An older version may never answer.
+ * The time limit of a measurement, in milliseconds. An older version of Drydock may answer so slowly that the
+ * measurement never reaches ten rounds.
  */
 const giveUpMs = 400_000;
 

@@ -45,8 +45,8 @@ export interface Attacker {
 }
 
 /**
- * Creates hostile sites. The attacker requests the pages of `sitesOfAnAttack` sites. It restores as many other sites,
- * whose CHECK constraints sleep for an hour, and uses up the sessions of their databases.
+ * Creates 2 * `sitesOfAnAttack` hostile sites. The attacker requests the pages of the first half. It restores the sites
+ * of the second half, whose CHECK constraints sleep for an hour, and uses up the sessions of their databases.
  */
 export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfAnAttack: number): Promise<Attacker> {
   const sites = await Promise.all(

@@ -33,8 +33,8 @@ const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 const working = ['hosting', 'compute', 'databases'] as const;
 const moments = isChaos ? 50 : 1;
 /**
- * The longest time in milliseconds from the start of the operations until a database is read. The longest operation
- * takes slightly less.
+ * The longest time in milliseconds from the start of the operations until a database is read. It is slightly longer
+ * than the longest operation, so that a database can be read at any moment of each operation and after it.
  */
 const spanMs = 15_000;
 

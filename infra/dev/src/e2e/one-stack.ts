@@ -10,7 +10,7 @@ interface Shared {
 /** The stack and the collector that suites of whole-stack.test.ts share. Null if a suite runs alone. */
 let shared: Shared | null = null;
 
-/** Makes the suites of this jest process share one stack and one collector. The returned function stops both. */
+/** Makes the suites of this Jest process share one stack and one collector. The returned function stops both. */
 export function shareStack(): () => Promise<void> {
   const here: Shared = {};
   shared = here;

@@ -33,8 +33,8 @@ const isWork = ({ name, attributes }: Span): boolean =>
 
 test('a trace begins with a request, a workflow or a schedule, and its spans say what they are', async () => {
   const customer = new Customer(stack.demo.base_url, stack.demo.live_key);
-  // A process sends its spans in batches, one after the other. When the spans of these requests have arrived, the spans
-  // that keys sent during the start have arrived too.
+  // A process sends its spans in batches, one after the other. When the spans that the keys service creates for these
+  // requests have arrived, its spans of the start have arrived too.
   for (let request = 0; request < 4; request += 1) {
     const body = { name: `after ${request}`, scopes: ['sites.view'] };
     const minted = await customer.call('POST', '/v1/api-keys', body, { 'idempotency-key': randomUUID() });

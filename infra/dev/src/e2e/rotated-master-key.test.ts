@@ -199,8 +199,8 @@ interface Restored {
 }
 
 /**
- * Starts a client for each kind of request, which calls without a pause, and a client that restores a site again and
- * again. `end` resolves with the wrong answers.
+ * Starts a client for each kind of request, and a client that restores a site. Each client repeats its call without a
+ * pause. `end` resolves with the wrong answers.
  */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {
@@ -290,8 +290,8 @@ function stepOne(): string {
 }
 
 /**
- * Runs the commands of step 1 as an operator does. The secrets are written to a folder of their own. The superuser's
- * password of Postgres is that of the stack, because `npm start` does not derive it.
+ * Runs the commands of step 1 as an operator does. The secrets are written to a folder of their own. ADMIN_DATABASE_URL
+ * has the password that this stack's Postgres has generated, because `npm start` does not derive this password.
  */
 async function tellStores(masterKeys: string): Promise<void> {
   const [postgres, redis] = ['postgres', 'redis'].map((name) => stack.processes()[name]?.port);
@@ -314,8 +314,8 @@ async function tellStores(masterKeys: string): Promise<void> {
 }
 
 /**
- * Runs one phase: gives Postgres and Redis the new passwords, and then restarts every process except databases and
- * emulators. A restart begins when the previous process is ready again.
+ * Runs one phase: gives Postgres and Redis the new passwords, and then restarts every process except Postgres, Redis,
+ * the emulators and the processes in `without`. A restart begins when the previous process is ready again.
  */
 async function carryOut(masterKeys: string, load: Load, without: readonly string[] = []): Promise<void> {
   await tellStores(masterKeys);

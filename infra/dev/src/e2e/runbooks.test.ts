@@ -305,7 +305,7 @@ test('audit_not_delivered: what waits is counted in the service, and falls to no
   expect((await customer.call('GET', page.says('GET /v1/audit-log').slice('GET '.length))).status).toBe(200);
 });
 
-/** Requests a restore at which five workers in a row die, so that it waits for staff. Resolves with its Location. */
+/** Requests a restore in which five workers in a row die, so that it waits for staff. Resolves with its Location. */
 async function parkRestore(): Promise<string> {
   faults.arm('restore_backup.verify.before', 'kill', 5);
   const location = await restore();

@@ -24,8 +24,7 @@ export interface Find {
 const shortestSecret = 12;
 
 /**
- * Patterns of secrets whose values the test does not know. No place may contain them: verifiers of passwords, keys and
- * tokens of Drydock, private keys, and passwords in SQL statements.
+ * Patterns of secrets whose values the test does not know. No place may contain a text that matches one of them.
  */
 const forbiddenForms: Readonly<Record<string, RegExp>> = {
   'a verifier': /SCRAM-SHA-256\$\d+:/,
@@ -230,7 +229,7 @@ function processesOf(stack: TestStack): string[] {
 
 /**
  * Returns the environment of a process with a customer's code, without DATABASE_URL, which is the customer's own
- * secret. Returns nothing if no variable names the stack's data folder.
+ * secret. Returns nothing if no variable contains the path of the stack's data folder.
  */
 function customersEnvironment(stack: TestStack, pid: string, title: string): Place[] {
   const variables = variablesOf(pid);

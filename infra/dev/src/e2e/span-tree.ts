@@ -20,9 +20,9 @@ const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
 
 /**
  * Returns the trace as lines of `process: name`, indented by depth. A call between two processes of Drydock is one
- * line, that of the called process. What varies between runs is left out: SQL statements, reads within other work, and
- * wake-ups that found nothing to do. The spans of the process `deadPid` are left out too, because it may have died
- * before it sent them.
+ * line, that of the called process. Spans that vary between runs are left out: SQL statements, reads within other work,
+ * and wake-ups that found nothing to do. The spans of the process `deadPid` are left out too, because the process may
+ * have died before it sent them.
  */
 export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   const lines = inShownDepth(alive(inTreeOrder(spans), deadPid));

@@ -17,8 +17,8 @@ export interface Size {
 }
 
 /**
- * The size of a realistic site for the chaos run, and a smaller size for other runs. An archive compresses 1 MB at a
- * time, and the database of both sizes is larger.
+ * The size of a realistic site for the chaos run, and a smaller size for other runs. In both sizes the database is
+ * larger than the 1 MB that an archive compresses at a time.
  */
 export const sizes = {
   full: { files: 20_000, bytes: 200e6, rows: 100_000 },

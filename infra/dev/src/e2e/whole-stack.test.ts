@@ -16,6 +16,6 @@ else {
   for (const suite of suites) describe(`on the stack of all: ${suite}`, () => void require(`./${suite}.test`));
   afterAll(stopSharing);
 }
-// Each suite sets the time limit of all tests in this file, and the last setting counts. It must fit the longest test
-// of all suites.
+// Each required suite sets the time limit of all tests in this file, and the last setting counts. This last setting is
+// long enough for the longest test.
 jest.setTimeout(900_000);

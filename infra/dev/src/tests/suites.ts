@@ -48,7 +48,6 @@ export function listSuites(scope: Scope): string[] {
 
 export interface RunOptions {
   scope: Scope;
-  /** Further arguments for jest. */
   args?: readonly string[];
   /** The file to which each suite's result is appended. */
   log: string;
@@ -56,12 +55,12 @@ export interface RunOptions {
   crashCases: string;
 }
 
-/** Runs jest in a child process, which writes directly to the terminal. Resolves with its exit code. */
+/** Runs Jest in a child process, which writes directly to the terminal. Resolves with the exit code of Jest. */
 export function runJest(files: readonly string[], { scope, args = [], log, crashCases }: RunOptions): Promise<number> {
   const reporters = ['--reporters=default', `--reporters=${path.resolve('packages/testing/jest/reporter.cjs')}`];
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
-  // The reporters come last, because jest takes a path after `--reporters` for another reporter.
+  // The reporters come last, because Jest would read a path after `--reporters` as the name of another reporter.
   const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'inherit', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));

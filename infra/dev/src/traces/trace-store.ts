@@ -52,7 +52,7 @@ export function createTraceStore(): TraceStore {
     count += 1;
   };
   const isFull = (): boolean => traces.size > tracesMax || count > spansMax;
-  /** Drops reads before other traces, because reads are numerous and people look for changes. */
+  /** Drops traces while the store is full. Reads go first, because they are numerous and people look for changes. */
   const makeRoom = (): void => {
     if (!isFull()) return;
     const reads = [...traces].filter(([, spans]) => isRead(spans));

@@ -15,7 +15,7 @@ import { databaseId, managedDatabaseSchema } from './databases';
 
 /**
  * The most on-demand backups that may be taken of a managed database in any 24 hours. Failed backups do not count.
- * Databases have no scheduled backups, so a customer's own schedule of one an hour has to fit.
+ * Databases have no scheduled backups, so the limit leaves room for a customer who takes a backup every hour.
  */
 export const onDemandLimit = 30;
 /** The most on-demand backups that a managed database may have at a time. Failed backups do not count. */

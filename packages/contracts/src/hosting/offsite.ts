@@ -9,7 +9,7 @@ import { siteId } from './sites';
 export const offsiteCopyKindSchema = z.enum(['full', 'incremental']);
 export type OffsiteCopyKind = z.infer<typeof offsiteCopyKindSchema>;
 
-/** The most copies of a chain, its full copy included. An incremental copy beyond it is taken as a full one. */
+/** The most copies of a chain, its full copy included. The next incremental copy is taken as a full copy instead. */
 export const offsiteChainMax = 100;
 
 export const offsiteCopySchema = z
@@ -107,7 +107,7 @@ const withoutSpaces = (maxLength: number) =>
 
 /**
  * An origin, with http or https, in the form that `URL` gives it. An IPv4 address in octal or as a single number gets
- * its usual form, so that later checks see where it leads.
+ * the form of four decimal numbers, by which later checks recognise an internal address.
  */
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;

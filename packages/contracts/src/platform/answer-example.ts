@@ -124,7 +124,7 @@ const values: Readonly<Record<string, string | number | boolean | null | Readonl
   created_at: '2026-11-23T14:11:02.503Z',
   scopes: 'sites.view',
 };
-/** An example of an enumeration has one of these values if it can, and otherwise the enumeration's first value. */
+/** The example of an enumeration is the first of its values that is in this set, and otherwise its first value. */
 const usual: ReadonlySet<unknown> = new Set([
   'active',
   'available',

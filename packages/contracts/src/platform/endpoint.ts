@@ -13,8 +13,8 @@ export interface OwnedParameter {
   schema: z.ZodType<string>;
   notFound: ProblemCodeOf<404>;
   /**
-   * Whether staff use the parameter to name a record of any organisation. The service cannot know whether that record
-   * exists, so only a malformed value is answered with 404. The default is false.
+   * Whether staff use the parameter to name a record of any organisation. Another service has these records, so the
+   * service cannot know whether the record exists. Only a malformed value is answered with 404. The default is false.
    */
   isAnybodys?: true;
 }
@@ -89,7 +89,7 @@ export interface EndpointDefinition {
   tags: readonly string[];
 }
 
-/** Adds the defaults of three members, and keeps the literal types of a definition. */
+/** Adds the defaults of `quota`, `idempotency` and `undeclaredQuery`, and keeps the literal types of a definition. */
 export const endpoint = <
   const Definition extends Omit<EndpointDefinition, DerivedMember> & Partial<EndpointDefinition>,
 >(
@@ -147,7 +147,7 @@ export interface BodyRefusals {
 }
 
 /**
- * The problem codes for a body that cannot be read: with 400 and 415, or with 422 if the endpoint has
+ * The problem codes for a body that cannot be read. They have the statuses 400 and 415, or 422 if the endpoint has
  * `hasClosedStatuses`.
  */
 export const bodyRefusalsOf = ({ hasClosedStatuses }: Pick<EndpointDefinition, 'hasClosedStatuses'>): BodyRefusals =>

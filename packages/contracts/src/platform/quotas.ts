@@ -23,8 +23,9 @@ const response = { status: 200, schema: quotaSchema } as const;
 const orgId = { schema: idSchema.describe('The organisation.'), notFound: 'org_not_found', isAnybodys: true } as const;
 
 /**
- * The endpoints with which a customer reads how many resources of a kind it may have, and staff change it. `noun` is
- * part of the endpoints' ids, such as `getSiteQuota` for `Site`. `path` is that of the list of these resources.
+ * The endpoints with which a customer reads how many resources of a kind it may have, and staff change this number.
+ * `noun` is part of the endpoints' ids, such as `getSiteQuota` for `Site`. `path` is the path of the list of these
+ * resources.
  */
 const quotaEndpoints = <const Noun extends string>({
   noun,

@@ -19,7 +19,6 @@ export const uuidSchema = z.uuid().meta({ format: 'uuid' });
 /** The id of a record of the caller, for examples. */
 export const exampleId = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
 
-/** The time at which a UUIDv7 was made. */
 export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16));
 
 /**
@@ -41,8 +40,8 @@ export const modeSchema = z.enum(['live', 'sandbox']);
 export type Mode = z.infer<typeof modeSchema>;
 
 /**
- * A text of the caller in one line, without ASCII control characters and lone surrogates. Its length counts UTF-16
- * units.
+ * A text of the caller in one line, without ASCII control characters and without lone surrogates. Its length counts
+ * UTF-16 units.
  */
 export const text = (maxLength: number) =>
   z
@@ -123,7 +122,6 @@ const momentSchema = z.iso
   .refine((moment) => moment.getTime() >= 0, 'must not be before 1970')
   .optional();
 
-/** Limits a list to items that were created between two moments. */
 export const createdFilter = {
   created_after: momentSchema.meta({ description: 'Only what was created at this moment or later, as RFC 3339' }),
   created_before: momentSchema.meta({ description: 'Only what was created before this moment, as RFC 3339' }),

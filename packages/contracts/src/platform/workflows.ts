@@ -84,8 +84,8 @@ const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there 
 
 /**
  * The endpoints with which callers follow the workflows of one kind of resource, and staff retry or abandon them.
- * `noun` is part of the endpoints' ids, such as `listSiteWorkflows` for `Site`. `path` and `params` are those of a
- * single resource.
+ * `noun` is part of the endpoints' ids, such as `listSiteWorkflows` for `Site`. `path` and `params` are the path of a
+ * single resource and its parameters.
  */
 export const workflowEndpoints = <
   const Noun extends string,

@@ -88,7 +88,7 @@ export const computeProblems = {
     title: 'The provider of this compute range takes no SSH keys',
     advice: 'Order without ssh_keys, or at a compute range whose servers have the capability compute:ssh_keys.',
   },
-  // Failures of a workflow. They are shown with the workflow
+  // Failures of a workflow. They are shown with the workflow, and no request is answered with them
   order_refused: {
     status: 422,
     title: 'The provider does not offer this',

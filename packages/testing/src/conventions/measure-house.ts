@@ -19,7 +19,7 @@ export interface HouseRow {
   title: string;
   /** The measured number. A smaller number is better. */
   value: number;
-  /** A number that is worse than its limit is accepted while it is no worse than the goal. */
+  /** A number above its limit is accepted if it is not above the goal. */
   goal: number;
   shown: string;
   findings: Finding[];

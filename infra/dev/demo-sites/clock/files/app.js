@@ -1,4 +1,5 @@
-// A little Node application: it keeps its greeting and its start in memory, so that only a fresh process shows a change of this file.
+// A small Node application. It keeps its greeting and the time of its start in memory, so that only a fresh process
+// shows a change of this file.
 const http = require('node:http');
 
 const greeting = 'Tide tables are fair today';
