@@ -42,7 +42,7 @@ function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => perfo
   const begun = new Map<string, number>();
   /**
    * Organisations with waiting calls, and those whose last waiting call left less than `calmMs` ago. While calls wait,
-   * the value is null.
+   * the value is null. Otherwise it is the timer that removes the organisation.
    */
   const crowded = new Map<string, NodeJS.Timeout | null>();
   /** `latest` is the latest call. `before` is the latest call of another organisation. */
@@ -142,8 +142,8 @@ interface PlaceLimits extends NewCallLimits {
 export interface Place {
   giveBack(): void;
   /**
-   * Gives the place back for a call that was cancelled at its service. The call still counts until it is `newMs` old,
-   * because the service does not stop working on it at once.
+   * Gives the place back for a call that was cancelled at its service. The call still counts as a new call until it is
+   * `newMs` old, because the service does not stop working on it at once.
    */
   abandon(): void;
 }

@@ -96,8 +96,8 @@ export const carrying = (metadata: { name: string; value: string } | undefined) 
   metadata === undefined ? {} : { metadata: { path: [metadata.name], equals: metadata.value } };
 
 /**
- * Prisma's condition for rows with `text` in one of these fields. If `text` is undefined, all rows meet it. The
- * wildcards of LIKE are escaped here, because Prisma does not escape them.
+ * Prisma's condition for rows with `text` in one of these fields, in upper or lower case. If `text` is undefined, all
+ * rows meet it. The wildcards of LIKE are escaped here, because Prisma does not escape them.
  */
 export const holding = (text: string | undefined, ...fields: string[]) =>
   text === undefined

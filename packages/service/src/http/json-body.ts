@@ -55,12 +55,12 @@ function unescapeKey(literal: string): string | undefined {
   }
 }
 
-/** 100 KiB, as the advice of `body_too_large` says. */
+/** The longest body of a customer's call in bytes: 100 KiB. The advice of `body_too_large` names this limit. */
 const bodyBytesMax = 100 * 1024;
 
 /**
- * The longest body of a call between processes of Drydock: 1 MiB. A service of an earlier release sends its outbox in
- * batches of a hundred entries, whatever their size is.
+ * The longest body of a call between processes of Drydock in bytes: 1 MiB. It exceeds the limit for customers, because
+ * a service of an earlier release sends its outbox in batches of a hundred entries, whatever their size is.
  */
 export const internalBodyBytesMax = 1024 * 1024;
 

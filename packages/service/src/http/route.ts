@@ -206,8 +206,8 @@ export const pathWith = (path: string, params: Readonly<Record<string, string>>)
 export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
 
 /**
- * Puts literal segments before parameters, so that `/v1/sites/deleted` is not taken for a site named deleted. `~` sorts
- * after every letter.
+ * Sorts routes with a literal segment before those with a parameter in its place, so that `/v1/sites/deleted` is not
+ * taken for a site named deleted. `~` sorts after every letter.
  */
 export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'> }>(routes: readonly R[]): R[] {
   const order = ({ endpoint }: R): string => endpoint.path.replaceAll(parameter, '~');

@@ -10,7 +10,10 @@ export interface Foundation<Database> {
   database: Database;
 }
 
-/** The most connections in a process's pool. A process with a queue has one more, which listens for changes. */
+/**
+ * The most connections in a process's pool. A process with a queue opens one more connection outside the pool, on which
+ * it listens for changes.
+ */
 export const connectionsMax = 10;
 
 /**
