@@ -78,7 +78,7 @@ interface Replicas {
    * or if `isSafe` is true. `leftMs` is the time that is left for the attempt.
    */
   run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
-  /** Resolves when one of the replicas is ready. */
+  /** Resolves when one of the replicas is ready. Rejects if none is. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }

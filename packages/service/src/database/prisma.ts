@@ -38,7 +38,10 @@ const sqlOf = (client: PrismaSql): Sql => ({
   },
 });
 
-/** Makes a {@link Database} of a Prisma client. Stores use `tx` as Prisma's client; packages use `sql(tx)`. */
+/**
+ * Makes a {@link Database} of a Prisma client. A service's store uses `tx` as Prisma's client. Code of a package runs
+ * its SQL with `sql(tx)`.
+ */
 export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Client> & Client): PrismaDatabase<Client> {
   const pool = sqlOf(client);
   return {

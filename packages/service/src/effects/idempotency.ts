@@ -9,8 +9,8 @@ import { createRounds, type Rounds } from '../process/keep-looking';
 import type { Log } from '../telemetry/log';
 
 /**
- * Returns the same text for equal values, whatever the order of their keys. The fingerprint of a request is computed
- * from this text.
+ * Returns the same text for equal values, whatever the order of the members of their objects. The fingerprint of a
+ * request is computed from this text.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

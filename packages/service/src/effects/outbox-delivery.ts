@@ -28,7 +28,7 @@ export interface Outbox<Row extends OutboxRow> {
 
 export interface OutboxRow {
   seq: string;
-  /** The time at which the entry was written, as RFC 3339. */
+  /** The time at which the entry was written, in RFC 3339. */
   at: string;
 }
 

@@ -125,7 +125,7 @@ export interface Afterwards {
   works: Array<() => unknown>;
 }
 
-/** The request in the form to which an Idempotency-Key is bound. */
+/** The parts of a request that an Idempotency-Key is bound to. */
 export interface Asked {
   /**
    * The concrete path without the query. Its parameters are in canonical form, so that the same id in another spelling
@@ -164,8 +164,8 @@ export async function perform<Tx>(
 }
 
 /**
- * Returns the answer once every process sees the effect. A success therefore awaits `beforeAnswer` first. A replay
- * waits too, because the first attempt may have ended between its commit and its answer.
+ * Returns the answer once every process sees the effect: a success waits for `beforeAnswer` first. The replay of a
+ * success waits too, because the first attempt may have ended between its commit and its answer.
  */
 async function answerOnceVisible<Tx>(
   { time }: Performance<Tx>,

@@ -106,7 +106,10 @@ function grown(bytes: Buffer, used: number, { needed, bytesMax }: Record<'needed
   return larger;
 }
 
-/** `ignoreBOM` keeps a byte order mark in the text, so that it can be refused; `fatal` refuses invalid UTF-8. */
+/**
+ * Despite its name, `ignoreBOM` keeps a byte order mark in the text, so that it can be refused. `fatal` refuses invalid
+ * UTF-8.
+ */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const contentTypeForm = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const loneSurrogate = /\p{Surrogate}/u;

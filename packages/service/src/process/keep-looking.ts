@@ -9,7 +9,7 @@ interface RoundLog {
 }
 
 export interface Looking {
-  /** Resolves once the current look has ended. */
+  /** Ends the loop. Resolves once the running call of `look` has ended. */
   stop(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export function keepLooking(
 export interface Rounds {
   /** Begins the first round. */
   start(): void;
-  /** Resolves once the current round has ended. */
+  /** Begins no further round. Resolves once the current round has ended. */
   stop(): Promise<void>;
 }
 
