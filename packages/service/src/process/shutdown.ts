@@ -73,7 +73,7 @@ async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<voi
 /**
  * Ends the process in order on a signal such as SIGTERM or SIGINT: closes the lifetime, sends the remaining spans, and
  * exits with 0. After an uncaught exception or unhandled rejection, the state of the process is unknown. So the error
- * is logged, and the process exits with 1 at once. Nothing is lost, because everything that matters is in Postgres.
+ * is logged, and the process exits with 1 at once. That loses no work, because work is recorded in Postgres.
  */
 export function closeOnSignal(lifetime: Lifetime, log: Log): void {
   // The limit of close-with-grace exceeds that of the lifetime, so it only matters if the lifetime or telemetry fails
