@@ -20,7 +20,6 @@ export interface AgencyApi extends ServiceApi {
   card(boardId: string, columnId: string, body?: object): Promise<Card>;
 }
 
-/** Starts the service's API on a real socket and a real Postgres. */
 export async function startAgency(): Promise<AgencyApi> {
   const api = await startServiceApi(agency, callerOf());
   const ask = async <Body>(method: string, target: string, body?: object): Promise<Body> => {

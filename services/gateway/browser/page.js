@@ -1,11 +1,14 @@
-// Loaded by every page of the documentation: light or dark as its reader chose, the search of the guides, and on /docs the Reference.
+// Every page of the documentation loads this script. It shows the page light or dark, as its reader chose, and searches
+// the guides. On /docs it also shows the Reference.
 
 const isDark = () => {
   const chosen = localStorage.getItem('colorMode');
   return chosen === 'dark' || (chosen !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
 };
 
-/** Scalar reads the same choice from the same place, and wears it on the body. */
+/**
+ * Shows the page light or dark. Scalar reads the same choice from `localStorage`, and expects its class on the body.
+ */
 function wear() {
   for (const element of [document.documentElement, document.body]) {
     element?.classList.toggle('dark-mode', isDark());
@@ -15,15 +18,15 @@ function wear() {
 wear();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', wear);
 
-// zod, inside the Reference, tries whether it may compile code and does without where it may not. The browser reports
-// each try as a violation of the page's policy, so that the answer is given here.
+// The library zod, which the Reference contains, tries to compile code, and works without if that fails. The browser
+// would report each try as a violation of the page's policy. So the constructor throws first.
 window.Function = new Proxy(Function, {
   construct() {
     throw new EvalError('This page compiles no code.');
   },
 });
 
-/** The guides stand in the introduction, where the search finds them. */
+/** The list of guides in Markdown, for the introduction of the Reference, where its search finds them. */
 function describeGuides() {
   const links = document.createElement('template');
   links.innerHTML = document.querySelector('#reference noscript')?.textContent ?? '';
@@ -31,7 +34,10 @@ function describeGuides() {
   return guides.map((guide) => `- [${guide.textContent}](${guide.getAttribute('href')}): ${guide.title}`).join('\n');
 }
 
-/** Faults of Scalar 1.46 by which people who do not see or do not point are kept out; axe names each. They are mended as they appear. */
+/**
+ * Repairs of faults of Scalar 1.46 that exclude people who cannot see the page or use a pointer. axe reports each of
+ * them. An element is repaired when it appears.
+ */
 const mends = {
   'button[aria-selected]:not([role])': (button) => button.removeAttribute('aria-selected'),
   'button[role="search"], button[role="none"]': (button) => button.removeAttribute('role'),
@@ -64,7 +70,10 @@ function keepMended() {
   observer.observe(document.body, { subtree: true, childList: true, attributeFilter });
 }
 
-/** `/docs#restoreSiteBackup` opens that operation. Scalar's own address of one is made of its tag, method and path. */
+/**
+ * Makes `/docs#restoreSiteBackup` open that operation. Scalar itself addresses an operation by its tag, method and
+ * path.
+ */
 function nameOperation({ paths }) {
   const wanted = decodeURIComponent(location.hash.slice(1));
   for (const [path, methods] of Object.entries(paths)) {
@@ -102,7 +111,7 @@ async function showReference(parent) {
   });
 }
 
-/** Parts of the guides with all of the words, those with the words in their heading first. */
+/** Returns the parts of the guides that have all typed words. Parts with all of them in their heading come first. */
 function findParts(parts, typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return [];
@@ -114,7 +123,7 @@ function findParts(parts, typed) {
     .map((part) => ({ ...part, excerpt: excerptOf(part.text, words) }));
 }
 
-/** The text around the first of the words, which are marked in it: pieces that are marked and pieces that are not. */
+/** Returns the text around the first of the words, in pieces. A piece with `isMarked` is one of the words. */
 function excerptOf(text, words) {
   const lower = text.toLowerCase();
   const places = words.map((word) => lower.indexOf(word)).filter((place) => place >= 0);
@@ -142,10 +151,10 @@ function showFound(list, found) {
   list.replaceChildren(...items);
 }
 
-/** The most that is shown at once. */
+/** The most parts that are shown at once. */
 const mostFound = 8;
 
-/** The search in the bar. What it looks through is loaded when somebody goes to its field. */
+/** Makes the search in the bar work. Its texts are loaded when its field gets the focus. */
 function openSearch(box) {
   const [field, panel] = [box.querySelector('input'), box.querySelector('#dd-found')];
   const [status, list] = [panel.querySelector('p'), panel.querySelector('ul')];
@@ -161,7 +170,7 @@ function openSearch(box) {
     const typed = field.value;
     try {
       const found = findParts(await load(), typed);
-      // Somebody has typed on meanwhile.
+      // The reader has typed more meanwhile, and a later call shows the result for that.
       if (typed !== field.value) return;
       const more = found.length > mostFound ? `, the first ${mostFound} of them here` : '';
       status.textContent = found.length === 0 ? 'Nothing has all of these words.' : `${found.length} found${more}`;

@@ -27,8 +27,8 @@ interface FailureThrottle {
 }
 
 /**
- * Counts failed look-ups per address in fixed windows, so that nobody who guesses keys can keep the database busy.
- * Counts at most `addressesMax` addresses, and forgets the oldest when another one comes.
+ * Counts failed look-ups per address in fixed windows, so that nobody who guesses keys can keep the database busy. It
+ * remembers at most `addressesMax` addresses, and forgets the oldest when another one comes.
  */
 export function createFailureThrottle(options: FailureThrottleOptions): FailureThrottle {
   const { failuresMax, windowMs, addressesMax = 10_000, nowMs = () => performance.now() } = options;

@@ -150,7 +150,7 @@ export function composeGateway({
   };
 }
 
-/** Limits the streams of each service to the same number and the same shares as the service itself. */
+/** Gives each service's streams the same number and the same shares as the service itself does. */
 function createStreamShares(max: number): Readonly<Record<ServiceName, Shares>> {
   const shares = (): Shares => createShares(max, streamShares);
   return { keys: shares(), hosting: shares(), compute: shares(), agency: shares(), databases: shares() };

@@ -69,7 +69,7 @@ export const configShape = {
 };
 
 export interface UpstreamConfig {
-  /** The URLs of the service's processes. Each can take every call. */
+  /** The URLs of the service's processes. Each process can take every call. */
   urls: readonly string[];
   /** The secret for the tokens that the gateway sends to the service, in hex. */
   tokenSecret: string;

@@ -256,7 +256,10 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
     this.pool.dispatch(this.relay.options, this);
   }
 
-  /** Leaves the call of a client that has left, and gives its place back in time. */
+  /**
+   * Stops relaying to a client that has left. The place of a write that the service still works on is given back when
+   * the service has answered. Any other place is given back at once.
+   */
   abandon(place: Place): void {
     if (!this.isUnderWay) place.giveBack();
     else if (this.relay.options.method === 'GET') place.abandon();

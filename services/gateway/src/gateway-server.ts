@@ -51,8 +51,8 @@ function refuseUnparsed(
 }
 
 /**
- * The time without traffic after which a connection is closed. It exceeds the 15 s between the heartbeats of an event
- * stream.
+ * Milliseconds without traffic after which a connection is closed. They exceed the 15 s between the heartbeats of an
+ * event stream.
  */
 const idleMs = 75_000;
 

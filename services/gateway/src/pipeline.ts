@@ -84,8 +84,9 @@ export function createPipeline(kit: PipelineKit): Handle {
 const keyLengthMax = 255;
 
 /**
- * Whether an Idempotency-Key is sent twice or is too long. The service checks the rest. It would refuse a call with
- * large headers without a problem, and close a connection that other calls use too.
+ * Whether the Idempotency-Key is sent twice or is too long. The service checks everything else about it. A longer key
+ * must not reach the service, whose HTTP server refuses large headers with a 431 that has no body, and closes the
+ * connection.
  */
 const isRefusedKey = ({ headers }: IncomingMessage, repeated: ReadonlySet<string>): boolean =>
   repeated.has('idempotency-key') || (headers['idempotency-key'] ?? '').length > keyLengthMax;

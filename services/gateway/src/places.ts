@@ -33,16 +33,17 @@ export interface NewCalls {
 
 /**
  * Limits how many calls of an organisation begin at a time while another organisation calls. Sixteen calls of one
- * organisation make each call of another ten times as slow, while two calls keep two processors nearly as busy. An
- * organisation that is alone has no such limit, because waiting makes a call a third more expensive for the gateway. A
- * call older than `newMs` does not count: it waits for something else, such as a provider.
+ * organisation at a time make each call of another organisation ten times as slow, although two calls at a time keep
+ * two processors nearly as busy. An organisation that is alone has no such limit, because waiting makes a call a third
+ * more expensive for the gateway. A call older than `newMs` does not count, because it waits for something else, such
+ * as a provider.
  */
 function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
   const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;
   const begun = new Map<string, number>();
   /**
    * Organisations with waiting calls, and those whose last waiting call left less than `calmMs` ago. While calls wait,
-   * the value is null.
+   * the value is null. Otherwise it is the timer that removes the organisation.
    */
   const crowded = new Map<string, NodeJS.Timeout | null>();
   /** `latest` is the latest call. `before` is the latest call of another organisation. */
@@ -142,8 +143,8 @@ interface PlaceLimits extends NewCallLimits {
 export interface Place {
   giveBack(): void;
   /**
-   * Gives the place back for a call that was cancelled at its service. The call still counts until it is `newMs` old,
-   * because the service does not stop working on it at once.
+   * Gives the place back for a call that was cancelled at its service. The call still counts as a new call until it is
+   * `newMs` old, because the service does not stop working on it at once.
    */
   abandon(): void;
 }
@@ -213,8 +214,8 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     waitingPlaces.giveBack(holdersOf(waiter.caller));
   };
   /**
-   * Admits one waiting call. Of the organisations that may begin a call now, the one that has waited longest for its
-   * turn comes first.
+   * Admits one waiting call; false if none can begin now. Of the organisations that may begin a call, the one that has
+   * waited longest for its turn comes first.
    */
   const admitNext = (): boolean => {
     for (const [orgId, line] of waiting) {

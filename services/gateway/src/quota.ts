@@ -43,8 +43,8 @@ interface QuotaUse {
 }
 
 /**
- * The state of a window in which nothing is counted. An answer shows this state if its request was refused before the
- * caller's window was read, or needs no key.
+ * The state of a window in which nothing is counted. An answer shows this state if its request needs no key, or was
+ * refused before the caller's window was read.
  */
 const untouched = ({ requestsMax, windowSeconds: resetSeconds }: Quota): QuotaUse => ({
   isExceeded: false,
@@ -70,8 +70,8 @@ const quotaState = ({ name }: Quota, { remaining, resetSeconds }: QuotaUse): str
 type Ask = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
 
 /**
- * Counts the calls of each caller in windows. Never rejects and never waits long: without Redis each gateway counts by
- * itself.
+ * Counts the calls of each caller in windows. Never rejects, and never waits long: while Redis does not answer, each
+ * gateway counts by itself.
  */
 export interface Limit {
   count: Ask;
@@ -161,8 +161,8 @@ interface Batch {
 type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**
- * The shortest time between two queries about one holder. A caller that sends one request after the other hardly ever
- * waits for this time, because each answer takes longer.
+ * The shortest time in milliseconds between two queries about one holder. A caller that sends one request after the
+ * other hardly ever waits for this time, because each answer takes longer.
  */
 const everyMs = 1;
 
@@ -271,7 +271,7 @@ export function openQuotaStore(url: string, log: Log): QuotaStore {
   });
   let suspended = false;
   let closed = false;
-  // A line is logged once when Redis cannot be reached and once when it answers again, not at every attempt.
+  // One line is logged when Redis fails, and one when it answers again; repeated attempts log nothing.
   const suspend = (error: unknown): void => {
     if (suspended || closed) return;
     suspended = true;

@@ -122,7 +122,7 @@ function takeParameter(node: PathNode, segment: string, values: string[]): PathN
  * `%`, because some programs decode twice.
  */
 const treacherous = /[/\\%;\p{Cc}]|^\.{1,2}$/u;
-/** The longest id that is forwarded as it is. No id of Drydock or of a provider is as long. */
+/** The most characters of an id that is forwarded as it is. No id of Drydock or of a provider is as long. */
 const idLengthMax = 256;
 /** Replaces a malformed id, so that the service answers its ordinary 404. */
 export const noId = '~';

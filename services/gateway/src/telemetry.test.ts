@@ -126,8 +126,9 @@ const spansSent = (): Sent[] =>
 const neverSlow = { TRACE_READS: '0', TRACE_SLOW_MS: '3600000' };
 
 /**
- * Starts a gateway with these settings, calls it and ends it. `names` are its spans in the answer's trace, and `all` is
- * the number of all its spans. `flags` are the trace flags of its answer, and `told` those of its call to the service.
+ * Starts a gateway with these settings, calls it and ends it. `names` are the names of the gateway's spans in the
+ * answer's trace, and `all` is the number of all its spans. `flags` are the trace flags that the gateway sent in its
+ * answer, and `told` those that it sent to the service.
  */
 async function traceOf(settings: Record<string, string>, method: string, path: string) {
   sent.length = 0;

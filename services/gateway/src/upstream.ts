@@ -24,7 +24,10 @@ export class UnansweredError extends Error {
   }
 }
 
-/** How long other replicas are preferred after a failure. It is longer than the pause between two probes. */
+/**
+ * Milliseconds for which a replica that has failed is tried last. They exceed the pause between two probes, so that a
+ * replica that fails each probe stays last.
+ */
 const outMs = 5_000;
 const probeEveryMs = 1_000;
 /** The time limit of a probe, so that an unanswered probe does not keep its connection for longer. */
@@ -75,7 +78,7 @@ interface Replicas {
    * or if `isSafe` is true. `leftMs` is the time that is left for the attempt.
    */
   run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
-  /** Resolves when one of the replicas is ready. */
+  /** Resolves when one of the replicas is ready. Rejects if none is. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
@@ -209,9 +212,9 @@ export interface Upstream {
   limits: UpstreamLimits;
   /**
    * Runs a call unless the circuit breaker is open. A problem is thrown unchanged, and every other error becomes 503
-   * `dependency_unavailable`. If `explain` returns a text, it replaces the usual detail of that 503. It is given for a
-   * write. A write is not the call that tries the service after an outage: it may take ten seconds, in which all other
-   * calls would be refused. A probe tries the service in its place.
+   * `dependency_unavailable`. `explain` is given for a write. If it returns a text, this text replaces the usual detail
+   * of that 503. After an outage, one call tries the service while all others are refused. A write may take ten
+   * seconds, so a probe tries the service in place of a write.
    */
   guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
   close(): Promise<void>;

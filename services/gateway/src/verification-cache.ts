@@ -27,7 +27,10 @@ interface Entry<Answer> {
 export interface VerificationCache<Answer> {
   /** An answer that may still be trusted. */
   fresh(key: string): Answer | undefined;
-  /** The last answer, however old. It only decides whether the next look-up of the token is limited. */
+  /**
+   * The answer to the last look-up, however old. Undefined if that look-up has failed. It only decides whether the next
+   * look-up of the token is limited.
+   */
   last(key: string): Answer | undefined;
   /**
    * Renews an answer in the background shortly before it becomes too old, so that later callers do not wait. It must be

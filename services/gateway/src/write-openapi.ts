@@ -8,8 +8,8 @@ import { describeProblems } from '@drydock/contracts/platform/problems';
 import { readCommandLine } from '@drydock/process';
 
 /**
- * This program writes what docs/ has of the contract anew: the OpenAPI document, in Biome's format, and the list of
- * errors. With `--release` it also writes the parts of the API that later versions must keep.
+ * This program rewrites the files in docs/ that are made from the contract: the OpenAPI document, in Biome's format,
+ * and the list of errors. With `--release` it also writes the parts of the API that later versions must keep.
  */
 const { values } = readCommandLine('npm run openapi [-- --release]', { options: { release: { type: 'boolean' } } });
 const document = buildOpenApi(endpoints);

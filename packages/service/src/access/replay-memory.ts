@@ -46,7 +46,7 @@ interface UsedToken {
  * service share no memory: each of them would accept a copy of the same token once.
  */
 export interface ReplayMemory {
-  /** Undefined for a new token, which is then remembered. Otherwise the reason for its refusal. */
+  /** Returns undefined for a new token, and remembers it. Otherwise returns the reason for its refusal. */
   refuse(token: UsedToken, nowSeconds: number): string | undefined;
 }
 

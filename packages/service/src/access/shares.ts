@@ -1,7 +1,7 @@
 /**
- * The places of a limited resource, such as the open streams of a process. No single holder can use them up: a holder
- * may have at most `share` times as many places as are free. With a share of 1, a single holder gets half of the
- * places. Two such holders get a third each, and a third stays free for the next holder.
+ * The places of a limited resource, such as the open streams of a process. No single holder can use them up, because a
+ * holder may have at most its share times the number of free places; see {@link createShares}. With a share of 1, a
+ * single holder gets half of the places. Two such holders get a third each, and a third stays free for the next holder.
  */
 export interface Shares {
   /**

@@ -2,10 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
 
-/**
- * The longest that a caller waits for its turn, in milliseconds. Calls are short, so a turn that comes later is the
- * sign of a failure.
- */
+/** The longest wait for a turn, in milliseconds. Calls are short, so a longer wait is the sign of a failure. */
 const waitMsMaxDefault = 8_000;
 
 /**

@@ -54,10 +54,10 @@ const networkCodes = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
   'EAI_AGAIN',
-  // undici: no connection came about in time. A host that is silently away answers nothing at all.
+  // The code of undici if no connection was made in time, for example because the host does not answer at all.
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
-/** Messages of errors that may come without a code. */
+/** Parts of the messages of errors that mean an unavailable database and may have no code. */
 const codelessMessages = new RegExp(
   "Can't reach database server|timeout exceeded when trying to connect|Connection terminated|Query read timeout|" +
     'Client has encountered a connection error|timeout expired|Unable to start a transaction|' +

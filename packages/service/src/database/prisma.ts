@@ -38,7 +38,10 @@ const sqlOf = (client: PrismaSql): Sql => ({
   },
 });
 
-/** Makes a {@link Database} of a Prisma client. Stores use `tx` as Prisma's client; packages use `sql(tx)`. */
+/**
+ * Makes a {@link Database} of a Prisma client. A service's store uses `tx` as Prisma's client. Code of a package runs
+ * its SQL with `sql(tx)`.
+ */
 export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Client> & Client): PrismaDatabase<Client> {
   const pool = sqlOf(client);
   return {
@@ -96,8 +99,8 @@ export const carrying = (metadata: { name: string; value: string } | undefined) 
   metadata === undefined ? {} : { metadata: { path: [metadata.name], equals: metadata.value } };
 
 /**
- * Prisma's condition for rows with `text` in one of these fields. If `text` is undefined, all rows meet it. The
- * wildcards of LIKE are escaped here, because Prisma does not escape them.
+ * Prisma's condition for rows with `text` in one of these fields, in upper or lower case. If `text` is undefined, all
+ * rows meet it. The wildcards of LIKE are escaped here, because Prisma does not escape them.
  */
 export const holding = (text: string | undefined, ...fields: string[]) =>
   text === undefined

@@ -16,8 +16,8 @@ export class Bell {
   }
 
   /**
-   * Resolves after `restMs`, or sooner if the bell is rung, but not before `leastMs`. So constant ringing does not keep
-   * the loop busy. A pause does not keep the process alive.
+   * Resolves after `restMs` milliseconds. A ring ends the pause sooner, but not before `leastMs`, so that constant
+   * ringing does not keep the loop busy. A pause does not keep the process alive.
    */
   async pause(leastMs: number, restMs: number): Promise<void> {
     await this.sleep(Math.min(leastMs, restMs));

@@ -9,8 +9,8 @@ import { createRounds, type Rounds } from '../process/keep-looking';
 import type { Log } from '../telemetry/log';
 
 /**
- * Returns the same text for equal values, whatever the order of their keys. The fingerprint of a request is computed
- * from this text.
+ * Returns the same text for equal values, whatever the order of the members of their objects. The fingerprint of a
+ * request is computed from this text.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
@@ -71,9 +71,9 @@ const askedAs = ({ body, query }: Attempt): string =>
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /**
- * Claims the key, or returns the stored answer of the first request. Throws 422 `idempotency_key_reused` for another
- * body or query. Waits while the first request is still running. If that request outlasts the wait, throws 409
- * `idempotency_in_flight`, or 503 if the endpoint does not declare that code.
+ * Claims the key, or returns the stored answer of the first request. Throws 422 `idempotency_key_reused` if the body or
+ * the query is not that of the first request. Waits while the first request is still running. If that request outlasts
+ * the wait, throws 409 `idempotency_in_flight`, or 503 if the endpoint does not declare that code.
  */
 export async function claimOrReplay(
   sql: Sql,
@@ -234,8 +234,8 @@ export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
 }
 
 /**
- * Frees the key after a failure that may have happened after the commit. If the key is bound to an effect, it stays
- * bound. Then the next request with the key waits for the outcome of that effect.
+ * Frees the key after a failure that may have happened after the commit, unless the key is bound to an effect. A bound
+ * key stays bound and its lease ends, so the next request with the key waits for the outcome of that effect.
  */
 export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
   await sql.query(

@@ -28,7 +28,7 @@ export interface Outbox<Row extends OutboxRow> {
 
 export interface OutboxRow {
   seq: string;
-  /** The time at which the entry was written, as RFC 3339. */
+  /** The time at which the entry was written, in RFC 3339. */
   at: string;
 }
 
@@ -39,7 +39,7 @@ const batchMax = 100;
  */
 const batchBytesMax = 64 * 1024;
 const sendMs = 5_000;
-/** The shortest pause after a batch that was not full, however often `ring` is called. */
+/** The shortest pause in milliseconds after a batch that was not full, however often `ring` is called. */
 const lookMsLeast = 100;
 
 export interface OutboxDeliveryOptions<Row extends OutboxRow> {
@@ -97,7 +97,7 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
       } catch (error) {
         failures += 1;
         log.warn({ err: error, failures }, `${options.outbox.name} could not be delivered`);
-        // Smaller batches follow at once, until the entry that keys refuses is alone and the log names it.
+        // Smaller batches follow at once, until the refused entry is alone in its batch and the log names it.
         if (error instanceof BatchRefused && error.rows > 1) {
           rowsMax = Math.floor(error.rows / 2);
           hasMore = true;
@@ -124,7 +124,7 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
   };
 }
 
-/** Keys refuses a batch because of its entries. Every repetition of the batch would be refused too. */
+/** The keys service has refused a batch because of its entries. It would refuse every repetition of the batch too. */
 class BatchRefused extends Error {
   /** The number of rows in the batch. */
   readonly rows: number;
@@ -135,7 +135,7 @@ class BatchRefused extends Error {
   }
 }
 
-/** The statuses of keys for a body that it cannot take. */
+/** The statuses with which the keys service refuses a body that it cannot take. */
 const refusals = new Set([400, 413, 422]);
 
 /** The oldest rows that fit into one batch, at least one, as the JSON of their entries. */

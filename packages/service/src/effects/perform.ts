@@ -125,7 +125,7 @@ export interface Afterwards {
   works: Array<() => unknown>;
 }
 
-/** The request in the form to which an Idempotency-Key is bound. */
+/** The parts of a request that an Idempotency-Key is bound to. */
 export interface Asked {
   /**
    * The concrete path without the query. Its parameters are in canonical form, so that the same id in another spelling
@@ -138,7 +138,7 @@ export interface Asked {
   query: Readonly<Record<string, unknown>>;
 }
 
-/** Runs a route. Requests with the same Idempotency-Key run it once. */
+/** Runs a route. Requests with the same Idempotency-Key cause its effect at most once. */
 export async function perform<Tx>(
   kit: Performance<Tx>,
   route: Route<Tx>,
@@ -164,8 +164,8 @@ export async function perform<Tx>(
 }
 
 /**
- * Returns the answer once every process sees the effect. A success therefore awaits `beforeAnswer` first. A replay
- * waits too, because the first attempt may have ended between its commit and its answer.
+ * Returns the answer once every process sees the effect: a success waits for `beforeAnswer` first. The replay of a
+ * success waits too, because the first attempt may have ended between its commit and its answer.
  */
 async function answerOnceVisible<Tx>(
   { time }: Performance<Tx>,
@@ -233,9 +233,9 @@ function outcomeUnread(error: unknown, isRepeatable: boolean): Problem {
 }
 
 /**
- * A request waits for its turn only while these milliseconds are left for the rest of its work. `executeMs` is for the
- * effect itself. `outcomeMs` is for `awaitOutcome`: the wait for a worker (10.5 s, `startDecidedMs` of
- * packages/workflow) and a last read.
+ * Milliseconds that must be left of a request's time when its turn comes. `executeMs` is for the effect itself.
+ * `outcomeMs` is for `awaitOutcome`: the wait for a worker (10.5 s, `startDecidedMs` of packages/workflow) and a last
+ * read.
  */
 const executeMs = 500;
 const outcomeMs = 13_000;
@@ -292,8 +292,9 @@ function runAfterwards(work: () => unknown, log: Log): void {
  * Ends a failed attempt on a key.
  * - A 422 that waiting would not change is stored as the answer for the key.
  * - If the outcome of an accepted effect is not known, the key stays bound to the effect.
- * - Any other problem frees the key for a retry.
- * - Any other error may have happened after the commit, so it frees the key only if no effect is bound to it.
+ * - Any other {@link Problem} frees the key for a retry.
+ * - An error that is no problem may have been thrown after the commit. It frees the key only if no effect is bound to
+ *   it.
  * If the database fails here, the failure is only logged, because the lease runs out by itself.
  */
 async function concludeRefusal<Tx>(

@@ -8,17 +8,23 @@ import { auditingChange } from './audit';
 
 /** How full a site or a database is, as its agent has counted it. */
 export interface Fullness {
-  /** The limit that the agent enforces: `full` takes no more, and `closed` gets no sessions. */
+  /**
+   * The limit that the agent enforces. A `full` site or database takes no more data, and a `closed` one gets no
+   * sessions either. `within` means that neither limit applies.
+   */
   state: 'within' | 'full' | 'closed';
-  /** The share of its storage that it uses. 1 stands for all of it. */
+  /** The used share of the storage; 1 is all of it. */
   share: number;
-  /** Whether a part of it has not been counted yet. The recorded state can then rise and not fall. */
+  /**
+   * Whether a part of the site or database has not been counted yet. The recorded state can then become fuller, but not
+   * less full.
+   */
   isPartial?: boolean;
 }
 
-/** The share of its storage from which something is nearly full. */
+/** A site or database is nearly full from this used share of its storage on. */
 const nearlyFull = 0.9;
-/** The share of its storage below which something that was nearly full no longer is. */
+/** A site or database that was nearly full is `ok` again below this used share of its storage. */
 const noLongerNearlyFull = 0.85;
 
 export function storageStateOf({ state, share }: Fullness): StorageState {
@@ -28,7 +34,7 @@ export function storageStateOf({ state, share }: Fullness): StorageState {
 
 /**
  * The state to record after this count. A state that was not `ok` becomes `ok` only below 85 % of the storage, so that
- * a size that moves about nine tenths causes one event.
+ * a size that fluctuates around 90 % causes one event.
  */
 function nextState(recorded: StorageState, fullness: Fullness): StorageState {
   const state = storageStateOf(fullness);
@@ -38,10 +44,13 @@ function nextState(recorded: StorageState, fullness: Fullness): StorageState {
 
 const isFull = (state: StorageState): boolean => state === 'full' || state === 'closed';
 
-/** The event of a change of the recorded state, without its first word; null if the change has none. */
+/**
+ * The name of the event for a change of the recorded state, without its first word (`thing`). Null if the change has no
+ * event.
+ */
 function eventOf(before: StorageState, after: StorageState) {
   if (after === 'closed') return 'storage_closed';
-  // It was closed, gets sessions again, and is still full.
+  // A change from `closed` to `full` has no event: sessions are possible again, but the storage is still full.
   if (after === 'full') return before === 'closed' ? null : 'storage_full';
   if (isFull(before)) return 'storage_freed';
   return after === 'nearly_full' ? 'storage_nearly_full' : null;
@@ -49,21 +58,24 @@ function eventOf(before: StorageState, after: StorageState) {
 
 export interface WatchedStorage {
   database: { sql(): Sql };
-  /** The first word of the events. */
+  /** The first word of the names of the events. */
   thing: 'site' | 'database';
   /** A table with the columns `id`, `org_id`, `mode` and `storage_state`. */
   table: 'sites' | 'managed_databases';
-  /** The SQL condition of the rows that still exist. */
+  /** The SQL condition for the rows of sites or databases that still exist. */
   isThere: string;
   pathOf(id: string): string;
-  /** Lists what has been counted, by its id. */
+  /** Resolves with the fullness of everything that agents have counted, by the id of the site or database. */
   list(signal: AbortSignal): Promise<ReadonlyMap<string, Fullness>>;
 }
 
 const pauseMs = { afterLook: 60_000, afterFailure: 10_000 };
 const meter = metrics.getMeter('@drydock/service');
 
-/** Looks once a minute how full everything is, and writes an event when something becomes full or no longer is. */
+/**
+ * Reads once a minute how full all sites or databases are. Writes an event when one becomes nearly full, full or
+ * closed, and when one is freed.
+ */
 export function keepWatchingStorage(watched: WatchedStorage, log: Log): Looking {
   let counts: Record<StorageState, number> | null = null;
   meter
@@ -81,7 +93,10 @@ interface StorageRow {
   storage_state: StorageState;
 }
 
-/** Records each change of a state, with its event. Resolves with how many are in each state. */
+/**
+ * Records each change of a storage state, with its event. Resolves with the number of sites or databases in each state,
+ * as the agents have counted them.
+ */
 export async function watchStorage(
   watched: WatchedStorage,
   signal: AbortSignal,
@@ -110,8 +125,8 @@ export async function watchStorage(
 }
 
 /**
- * Records the state of one row with the event of its change, in one statement. The statement names the state that was
- * read, so that of several workers one writes the event.
+ * Records the new state of one row and the event of the change, in one statement. The statement changes the row only if
+ * it still has the state that was read. So only one of several workers writes the event.
  */
 async function follow(
   { database, thing, table, isThere, pathOf }: WatchedStorage,

@@ -4,7 +4,10 @@ import { classifyDatabaseError } from '../database/database-error';
 import type { Log } from '../telemetry/log';
 import type { Reply } from './route';
 
-/** The problem that the caller gets for an error. An error that is no {@link Problem} is seen only in the log. */
+/**
+ * The problem that the caller gets for an error. An error that is no {@link Problem} becomes one without details, and
+ * its own text is only in the log.
+ */
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof TokenRefusal)

@@ -2,8 +2,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import { type Metadata, type MetadataChange, metadataKeysMax } from '@drydock/contracts/platform/values';
 
 /**
- * The metadata after the change. A text sets a value, null and '' remove a name, and names that are not given keep
- * their values. Throws 422 if there are too many names afterwards.
+ * The metadata after the change. In a change, a text sets the value of a name, null and '' remove the name, and a name
+ * that is not given keeps its value. Throws 422 if there are too many names afterwards.
  */
 export function changeMetadata(metadata: Metadata, change: MetadataChange = {}): Metadata {
   const changed = new Map<string, string | null>([...Object.entries(metadata), ...Object.entries(change)]);

@@ -76,8 +76,8 @@ function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
 }
 
 /**
- * Marks a 401 about the caller's key with {@link keyChallenge}. A handler refuses that key with a problem, while the
- * gateway's token is refused with a TokenRefusal.
+ * Marks a 401 about the caller's key with {@link keyChallenge}. A handler refuses that key by a problem, and this
+ * package refuses the gateway's token by a TokenRefusal.
  */
 const challenged = (error: unknown, answer: Answer): Answer =>
   answer.status === 401 && error instanceof Problem

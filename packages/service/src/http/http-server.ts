@@ -19,9 +19,10 @@ const refuseAsNode: Refuse = (error, socket) => {
 };
 
 /**
- * Makes an HTTP server that withstands badly behaved clients. A whole request with its body may take `requestMs`, and 0
- * means no limit: then the listener has to limit the body. `connectionsCheckingInterval` matters as much as the
- * timeouts: at its default of 30 s a slowloris connection lives for half a minute, whatever `headersTimeout` is.
+ * Makes an HTTP server that withstands badly behaved clients. A request with its body may take `requestMs` milliseconds
+ * to arrive. 0 means no limit, and the listener must then limit this time. `connectionsCheckingInterval` matters as
+ * much as the timeouts: at its default of 30 s a slowloris connection lives for half a minute, whatever
+ * `headersTimeout` is.
  */
 export function createHttpServer(
   listener: RequestListener,
@@ -73,9 +74,10 @@ function refuseUnparsed(server: Server, refuse: Refuse): void {
 const aheadMax = 32;
 
 /**
- * Makes a listener that answers the requests of each connection one after another. A response has no socket before its
- * turn, and Node closes no response without a socket when the client leaves, so its places would never be given back.
- * `unanswered` counts each connection's requests that were read and have no answer yet.
+ * Makes a listener that gets the requests of each connection one after another. A response has no socket until the
+ * responses before it are sent. Node does not close a response without a socket when the client leaves, so a request
+ * that was handled too early would never give its place back. `unanswered` counts each connection's requests that were
+ * read and have no answer yet.
  */
 export function inTurn(listener: RequestListener, unanswered = new WeakMap<Socket, number>()): RequestListener {
   return (request, response) => {

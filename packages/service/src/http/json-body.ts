@@ -55,12 +55,12 @@ function unescapeKey(literal: string): string | undefined {
   }
 }
 
-/** 100 KiB, as the advice of `body_too_large` says. */
+/** The longest body of a customer's call in bytes: 100 KiB. The advice of `body_too_large` names this limit. */
 const bodyBytesMax = 100 * 1024;
 
 /**
- * The longest body of a call between processes of Drydock: 1 MiB. A service of an earlier release sends its outbox in
- * batches of a hundred entries, whatever their size is.
+ * The longest body of a call between processes of Drydock in bytes: 1 MiB. It exceeds the limit for customers, because
+ * a service of an earlier release sends its outbox in batches of a hundred entries, whatever their size is.
  */
 export const internalBodyBytesMax = 1024 * 1024;
 
@@ -106,7 +106,10 @@ function grown(bytes: Buffer, used: number, { needed, bytesMax }: Record<'needed
   return larger;
 }
 
-/** `ignoreBOM` keeps a byte order mark in the text, so that it can be refused; `fatal` refuses invalid UTF-8. */
+/**
+ * Despite its name, `ignoreBOM` keeps a byte order mark in the text, so that it can be refused. `fatal` refuses invalid
+ * UTF-8.
+ */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const contentTypeForm = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const loneSurrogate = /\p{Surrogate}/u;

@@ -48,7 +48,10 @@ export interface Page<Item> {
 }
 
 export interface Pager {
-  /** Reads `limit` and `cursor`. Throws 422 `invalid_limit` or `invalid_cursor` for every mistake. */
+  /**
+   * Reads `limit` and `cursor`. Throws 422 `invalid_limit` for every wrong limit, and `invalid_cursor` for every wrong
+   * cursor.
+   */
   read(
     query: { limit?: string | undefined; cursor?: string | undefined },
     binding: PageBinding,

@@ -78,8 +78,8 @@ const strictly = (schema: z.ZodObject): z.ZodObject => (schema.def.catchall === 
 
 /**
  * Makes the parser of requests to an endpoint. It throws 422 for a wrong query or body, and the endpoint's own code for
- * a body that cannot be read. A malformed id becomes the id that no record has. So the caller gets the same answer as
- * for a record that it does not have.
+ * a body that cannot be read. It replaces a malformed id with the id that no record has, so that a malformed and an
+ * unknown id get the same answer.
  */
 export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) => Parsed {
   const readQuery = queryParser(endpoint);

@@ -31,8 +31,8 @@ export interface HandlerRequest<E extends EndpointDefinition> {
 }
 
 /**
- * The reply to a request. `headers` are additional, such as Location and Retry-After. A later request with the same
- * Idempotency-Key gets the same headers.
+ * The reply to a request. `headers` are sent besides those that every answer has; examples are Location and
+ * Retry-After. A later request with the same Idempotency-Key gets the same headers.
  */
 export type ReplyTo<E extends EndpointDefinition> = {
   status: E['response']['status'];
@@ -162,7 +162,7 @@ export interface InternalRoute {
   handle(request: { body: unknown; issuer: string; requestId: string; now: Date }): Promise<Reply>;
 }
 
-/** Makes an internal route whose handler gets the type of the body. */
+/** Makes an internal route. The handler gets a body of the type that the schema `body` gives. */
 export function internalRoute<Body extends z.ZodType>(definition: {
   method: 'POST';
   path: `/internal/${string}`;
@@ -206,8 +206,8 @@ export const pathWith = (path: string, params: Readonly<Record<string, string>>)
 export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
 
 /**
- * Puts literal segments before parameters, so that `/v1/sites/deleted` is not taken for a site named deleted. `~` sorts
- * after every letter.
+ * Sorts routes with a literal segment before those with a parameter in its place, so that `/v1/sites/deleted` is not
+ * taken for a site named deleted. `~` sorts after every letter.
  */
 export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'> }>(routes: readonly R[]): R[] {
   const order = ({ endpoint }: R): string => endpoint.path.replaceAll(parameter, '~');

@@ -26,7 +26,7 @@ export interface GuardOptions {
 }
 
 const nameServers = new Resolver({ timeout: 2_000, tries: 2 });
-/** Whether the error says that the name has no address of the family that was asked for. */
+/** Whether the code means that the name has no address of the requested version of IP. */
 const isNameless = (code: unknown): boolean => code === 'ENOTFOUND' || code === 'ENODATA';
 
 /**

@@ -177,8 +177,8 @@ export const apiFields = drainField(
 );
 
 /**
- * The reason for the limits of the lease and the sweep. After 45 s (`switchFreezeMs` of the site agent) the freeze
- * ends, and visitors would see a release that was not probed.
+ * The reason for the limits of the lease and the sweep. A switch freezes its site for at most 45 s (`switchFreezeMs` of
+ * the site agent). If no other worker has taken over by then, visitors see a release that was not probed.
  */
 const takeoverReason =
   'a switch freezes its site for 45 s, and within them another worker has to take over from one that died';

@@ -9,7 +9,7 @@ interface RoundLog {
 }
 
 export interface Looking {
-  /** Resolves once the current look has ended. */
+  /** Ends the loop. Resolves once the running call of `look` has ended. */
   stop(): Promise<void>;
 }
 
@@ -19,7 +19,10 @@ export interface Pauses {
   afterFailure: number;
 }
 
-/** Looks again and again until it is stopped. `what` is what is looked for, for the log. */
+/**
+ * Calls `look` again and again until it is stopped, with a pause after each call. `what` names in the log what is
+ * looked for.
+ */
 export function keepLooking(
   log: Pick<RoundLog, 'debug'>,
   what: string,
@@ -53,11 +56,14 @@ export function keepLooking(
 export interface Rounds {
   /** Begins the first round. */
   start(): void;
-  /** Resolves once the current round has ended. */
+  /** Begins no further round. Resolves once the current round has ended. */
   stop(): Promise<void>;
 }
 
-/** Does a round now, and again `everyMs` after each. `what` is the work, for the log. */
+/**
+ * Makes the rounds of a piece of work. The first round begins with `start`, and each further one `everyMs` milliseconds
+ * after the end of the one before. `what` names the work in the log.
+ */
 export function createRounds(
   log: RoundLog,
   what: string,

@@ -10,12 +10,15 @@ export interface Foundation<Database> {
   database: Database;
 }
 
-/** The most connections in a process's pool. A process with a queue has one more, which listens for changes. */
+/**
+ * The most connections in a process's pool. A process with a queue opens one more connection outside the pool, on which
+ * it listens for changes.
+ */
 export const connectionsMax = 10;
 
 /**
- * Opens the log, lifetime and database of a process. They are opened first and closed last. `openDatabase` is the
- * service's own function, because its Prisma client is generated.
+ * Opens the log, the lifetime and the database of a process, before all its other resources. The database is closed
+ * last. `openDatabase` is the service's own function, because its Prisma client is generated.
  */
 export function layFoundation<Database extends { close(): Promise<void> }>(
   config: Pick<ServiceConfig, 'SERVICE_NAME' | 'LOG_LEVEL' | 'DATABASE_URL'> & Partial<ApiConfig>,
@@ -33,7 +36,10 @@ export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
   database: () => database.sql().query('SELECT 1'),
 });
 
-/** The conditions of readiness, by name. A check that rejects or takes longer than a second has failed. */
+/**
+ * The checks that decide whether a process is ready, by name. A check that rejects or takes longer than a second has
+ * failed.
+ */
 export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;
 
 /** A process that is composed but not started yet. */

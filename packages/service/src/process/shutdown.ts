@@ -72,12 +72,12 @@ async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<voi
 
 /**
  * Ends the process in order on a signal such as SIGTERM or SIGINT: closes the lifetime, sends the remaining spans, and
- * exits with 0. An uncaught exception or unhandled rejection is logged, and the process exits with 1 at once. Its state
- * is unknown then, and everything that matters is in Postgres.
+ * exits with 0. After an uncaught exception or unhandled rejection, the state of the process is unknown. So the error
+ * is logged, and the process exits with 1 at once. That loses no work, because work is recorded in Postgres.
  */
 export function closeOnSignal(lifetime: Lifetime, log: Log): void {
-  // The limit of close-with-grace exceeds that of the lifetime. It only matters if the lifetime or telemetry fails to
-  // end. `beforeExit` is skipped, because it is no reason to close.
+  // The limit of close-with-grace exceeds that of the lifetime, so it only matters if the lifetime or telemetry fails
+  // to end. `beforeExit` is skipped, because it is no reason to close.
   closeWithGrace({ delay: lifetime.limitMs + 3_000, logger: false, skip: ['beforeExit'] }, async ({ err, signal }) => {
     if (err !== undefined) {
       log.fatal({ err }, 'crash');

@@ -91,7 +91,7 @@ const disconnectTimeoutMs = 200;
 
 /**
  * Opens a client of a single Redis, of the master that Sentinel names, or of a Cluster, by its URL; see {@link
- * parseRedisUrl}. It connects by itself.
+ * parseRedisUrl}. The client connects by itself.
  */
 export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBehaviour): RedisClient {
   const address = parseRedisUrl(url);

@@ -88,7 +88,7 @@ function parseTraceparent(traceparent: unknown): SpanContext | undefined {
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
 }
 
-/** No id consists of zeros alone, and no version is `ff`. */
+/** Matches a valid `traceparent`. An id of zeros alone and the version `ff` are invalid. */
 const wellFormed = /^(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
 
 function linksTo(traceparent: string | undefined): Link[] {

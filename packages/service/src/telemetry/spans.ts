@@ -10,8 +10,8 @@ import {
 import { suppressTracing } from '@opentelemetry/core';
 
 /**
- * Whether every span is recorded, for close inspection: each layer of a statement and each read of a queue. Set by
- * TRACE_DETAIL=full.
+ * Whether every span is recorded, for close inspection: each layer of a statement and each read of a queue.
+ * TRACE_DETAIL=full turns it on.
  */
 export const isFullDetail = process.env['TRACE_DETAIL'] === 'full';
 

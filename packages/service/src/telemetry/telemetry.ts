@@ -13,8 +13,8 @@ type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 
 function start(): Sdk | undefined {
   const given = (name: string): string | null => process.env[name] || null;
-  // These rules are OpenTelemetry's own. An address for traces or for metrics overrides the base address of both. The
-  // exporter `none` sends nothing of its kind.
+  // These rules are OpenTelemetry's own. An address for traces or for metrics overrides the base address of both. If
+  // the exporter of traces or of metrics is `none`, these are not sent.
   const addressOf = (kind: 'traces' | 'metrics'): string | null => {
     const base = given('OTEL_EXPORTER_OTLP_ENDPOINT')?.replace(/\/+$/, '') ?? null;
     if (given('OTEL_SDK_DISABLED') === 'true' || given(`OTEL_${kind.toUpperCase()}_EXPORTER`) === 'none') return null;

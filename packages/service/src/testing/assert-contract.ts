@@ -34,7 +34,8 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
       [...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status,
       what,
     );
-    // Zod's default message for a regular expression or a union of types does not say what to send.
+    // A caller must learn what to send, and Zod's default message for a regular expression or a union of types does not
+    // say that.
     assert.ok(!told.errors?.some(({ detail }) => /^Invalid input$|must match pattern/.test(detail)), what);
     return;
   }

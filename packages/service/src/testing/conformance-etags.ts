@@ -20,8 +20,8 @@ export const entityTagRules: readonly Rule[] = [
       );
       for (const named of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
         const again = await ask(world, endpoint, things, { headers: { 'if-none-match': named } });
-        // Some answers differ each time, because they contain a cursor or values of the moment. Their ETags must differ
-        // too.
+        // Some answers differ each time, because they contain a cursor or values of the moment. Then their ETags must
+        // differ too.
         if (named !== '*' && again.status === 200)
           assert.notEqual(again.headers['etag'], etag, `${named}: ${again.text}`);
         else assert.deepEqual([again.status, again.text, again.headers['content-type']], [304, '', undefined], named);

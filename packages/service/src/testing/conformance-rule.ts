@@ -63,7 +63,7 @@ export const bodyOf = ({ example }: EndpointDefinition, { fields = {} }: Things)
     ? undefined
     : Object.fromEntries(Object.entries(example).map(([name, value]) => [name, name in fields ? fields[name] : value]));
 
-/** Calls the operation with its contract's example, except for `sent`. */
+/** Calls the operation with the example of its contract. The parts in `sent` replace those of the example. */
 export function ask(
   world: ConformanceWorld,
   endpoint: EndpointDefinition,

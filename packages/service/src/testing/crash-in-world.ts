@@ -20,7 +20,7 @@ export const crashEveryStepInWorld = <Run extends { workflowId: string }>(
 ): Promise<CrashReport> =>
   crashEveryStep(definition, { leases: world.leases, spawnWorker: world.spawnWorker, ...fixture }, scope);
 
-/** The workflow of this kind. @throws if there is none */
+/** The definition of the workflow of this kind. Throws if there is none. */
 export function definitionOf<Definition extends CrashDefinition>(
   definitions: readonly Definition[],
   kind: string,

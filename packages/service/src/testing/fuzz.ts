@@ -92,7 +92,7 @@ const changedIn = (good: object, other: object, names: readonly string[]): objec
   ),
 });
 
-/** The query as it is sent, from the text of each member. */
+/** The query string as it is sent. A value that is no text is written as JSON. */
 export function searchOf(query: Asked['query']): string {
   const members = Object.entries(query).map(([name, value]): [string, string] => [
     name.toWellFormed(),

@@ -64,7 +64,7 @@ export async function openServiceWorld(tested: TestedService, options: WorldOpti
   const expireOf = (environment: Record<string, string>): void => {
     const seconds = Number(environment['WORKFLOW_LEASE_SECONDS'] ?? leaseSeconds);
     const expired = openLeases((text, values) => api.rows(text, values), seconds).expire();
-    // `end` awaits `expired` too and reports its failure.
+    // `end` awaits the same promise and reports its failure.
     expired.catch(() => undefined);
     expiring.push(expired);
   };

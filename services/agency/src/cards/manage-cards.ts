@@ -55,8 +55,8 @@ interface AboutCard {
 }
 
 /**
- * Locks a card of the caller's board and the card's column until the transaction ends. Throws `board_not_found` or
- * `card_not_found`.
+ * Locks a card of the caller's board, the card's column, and the column `otherColumnId` if given, until the transaction
+ * ends. Throws `board_not_found` or `card_not_found`.
  */
 async function lockPlace(tx: Tx, request: AboutCard, otherColumnId?: string): Promise<LockedCard> {
   const boardId = await lockOwnBoard(tx, request, 'change cards');

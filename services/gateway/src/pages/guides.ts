@@ -43,7 +43,10 @@ export const guides = [
 /** HTML in a guide is shown as text, and links that could run code are dropped. Both are markdown-it's defaults. */
 const markdown = new MarkdownIt({ html: false, linkify: false });
 
-/** The anchor that GitHub gives a heading. Links in the guides are written for GitHub. */
+/**
+ * The anchor that GitHub gives a heading. The same anchors are used here, because links in the guides are written for
+ * GitHub.
+ */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
