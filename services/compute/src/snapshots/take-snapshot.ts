@@ -32,7 +32,7 @@ interface Accepted {
 
 export const takeSnapshot = (context: HandlerContext) =>
   ({
-    /** Resolves with the number of the server's snapshots. A refused request needs no number. */
+    /** Resolves with the number of the server's snapshots, or with 0 if `execute` will refuse the request anyway. */
     preload: async (request) => {
       const server = await readServer(context, request);
       await assertFree(context.database.sql(), serverResourceKey(server.id));

@@ -137,12 +137,13 @@ async function sendStart(
   return { actionId: upid, machineId, snapshotId: null };
 }
 
-/** The number of reads of a resize within one call, half a second apart. A longer resize needs another call. */
+/** How often one call of `growDisk` reads the task, half a second apart. A longer resize needs another call. */
 const resizeReadsMax = 10;
 
 /**
  * Grows the first disk, and returns once it has grown. Proxmox VE 8 answers with a task, version 7 with null once the
- * disk has grown. A task of an earlier call is followed, and not begun again.
+ * disk has grown. If the task of an earlier call still runs, that task is followed. If that task has failed for another
+ * reason than a lock, no new task is begun.
  *
  * @throws ComputeError `locked` while the disk still grows, `rejected` if it cannot grow. The VM is not started then
  */
