@@ -21,7 +21,7 @@ const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
  * slower snapshot is accepted and shown without its id.
  */
 const waitMs = 5_000;
-/** The time limit for counting the snapshots. It leaves `waitMs` of the time in which the service answers. */
+/** The time limit for counting the snapshots. Counting and `waitMs` together must fit into the time of a request. */
 const countMsMax = 10_000;
 
 interface Accepted {
