@@ -7,7 +7,6 @@ import { uuidv7 } from 'uuidv7';
 import { startApi } from '../test/compute-api';
 import { givenServer } from '../test/given-server';
 
-/** The endpoints of this service in the contract. */
 const ours = endpointsOf('compute');
 const aboutServers = ours.filter(({ path }) => path.includes('{serverId}'));
 const bodies: Readonly<Record<string, object>> = {

@@ -1,5 +1,5 @@
 // node services/compute/dist/command.js parked | retry ID | abandon ID
-// Lists the workflows that wait for staff, whatever their organisation, or retries or abandons one of them.
+// `parked` lists the workflows of all organisations that wait for staff. `retry` and `abandon` act on one of them.
 import { runStaffCommand } from '@drydock/workflow/http';
 import { readCommandConfig } from './config';
 

@@ -16,7 +16,6 @@ import { workflows } from './workflows';
 
 type Configured = Readonly<Record<Mode, TargetsConfig>>;
 
-/** The providers of every configured target, and the function that closes them. */
 interface OpenTargets<Provider> {
   targets: Targets<Provider>;
   close(): Promise<void>;

@@ -150,7 +150,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           );
           expect(operable).toBe(unfinished.length === 0);
           if (count === 0 && content === 'old') return 'old';
-          // While the workflow waits for staff, the provider may still be working.
+          // A workflow that waits for staff may have left the provider working, so the disk may still be the old one.
           if (count === 1 && (content === 'new' || unfinished.length === 1)) return 'new';
           throw new Error(`${count} rebuilds, the disk says ${content}`);
         },
@@ -209,7 +209,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           const { op = '', ends = '' } = changes.get(serverId) ?? {};
           const [count, { operable, power_state: power }] = [await takenOn(machineId, op), await server(serverId)];
           if (count === 0) return 'old';
-          // While the workflow waits for staff, the provider may still be working.
+          // A workflow that waits for staff may have left the provider working, so the power may not have changed yet.
           if (!operable || power === ends) return 'new';
           throw new Error(`${op} was taken on, and the server is ${power}`);
         },

@@ -1,5 +1,5 @@
 /**
- * Causes faults of a provider while a worker waits for the provider.
+ * Runs a worker against a provider whose answers are lost, late or wrong.
  *
  * @tier long
  * @processes

@@ -60,7 +60,7 @@ it('orders a server, takes a snapshot and rolls back once, and the later write i
     vendor_status: 'running',
     capabilities: ['compute:snapshots'],
   });
-  // A guest that did not answer in time when its server was ordered is asked again by the reconciliation.
+  // The addresses may come late: the reconciliation asks a guest again that did not answer during the order.
   const readAddresses = async () => ((await world.api.call('GET', server)).json as { addresses: string[] }).addresses;
   await until(async () => (await readAddresses()).length > 0);
   expect(await readAddresses()).toEqual([expect.stringMatching(/^192\.0\.2\./), expect.stringMatching(/^2001:db8:/)]);
@@ -107,7 +107,7 @@ it('refuses, just before the send, to roll back past a snapshot that was made af
   const [oldestName, newestName] = [oldest, newest].map(idOf);
   const linkNewest = (parent: string | null | undefined) =>
     cluster.admin.call('PATCH', `servers/${vmidOf(idOf(server))}/snapshots/${newestName}`, { parent });
-  // The newest snapshot is unlinked, so that it does not descend from the oldest.
+  // The newest snapshot is unlinked from the oldest, so that the request accepts the rollback.
   await linkNewest(null);
   worker.kill('SIGSTOP');
   const answer = await world.api.call('POST', oldest);

@@ -54,7 +54,6 @@ export const qemuRig = (): HostRig => ({
   open: () => openHost(() => undefined),
 });
 
-/** Opens a host. `beginWork` starts the work on a machine. */
 export async function openHost(beginWork: (machineFolder: string) => void): Promise<RigWorld> {
   const root = mkdtempSync(path.join(tmpdir(), 'drydock-qemu-'));
   const [blank, large] = [path.join(root, 'blank.qcow2'), path.join(root, 'large.qcow2')];

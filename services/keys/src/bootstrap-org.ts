@@ -16,10 +16,7 @@ export interface Bootstrapped {
 
 export interface BootstrapRequest {
   name: string;
-  /**
-   * Whether an existing organisation gets another key with every permission. The organisation may have lost all its
-   * keys.
-   */
+  /** Whether an existing organisation gets another key with every permission, in case it has lost all its keys. */
   newKey: boolean;
   now: Date;
 }

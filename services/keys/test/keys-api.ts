@@ -27,7 +27,7 @@ import { createKeySecrets } from '../src/secrets/api-key.secret';
  */
 export const gateways = { have: async (): Promise<void> => undefined };
 
-/** The limits of event streams in APIs that start from now on. A test shortens them to see the end of a stream. */
+/** The limits of event streams. An API takes them at its start. A test shortens them to see the end of a stream. */
 export const streams = { lifetimeMs: 60_000 };
 
 export const keys: TestedService = {

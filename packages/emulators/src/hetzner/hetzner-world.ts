@@ -31,7 +31,7 @@ const serverSchema = z.strictObject({
   /** True if the server is locked although no action is listed for it. */
   isHiddenLocked: z.boolean(),
   isProtected: z.boolean(),
-  /** Whether the order had SSH keys or user data. Without them, a creation and each rebuild make a password of root. */
+  /** Whether the order had SSH keys or user data. If not, root gets a new password at the creation and each rebuild. */
   hasKeys: z.boolean().default(false),
   /** The user data of the order or of the last rebuild that had some. */
   userData: z.string().default(''),

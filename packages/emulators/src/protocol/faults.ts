@@ -23,7 +23,7 @@ const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('silence') }),
   /** Announces the full length, but sends only `bytes` bytes. */
   z.strictObject({ kind: z.literal('truncated'), bytes: z.int().min(0) }),
-  /** Sends a body of about `bytes` bytes, or an endless body without `bytes`. */
+  /** Sends a body of about `bytes` bytes. If `bytes` is missing, the body has no end. */
   z.strictObject({ kind: z.literal('endless'), bytes: z.int().min(1).optional() }),
   /** Sends the answer, one byte every `intervalMs`. */
   z.strictObject({ kind: z.literal('drip'), intervalMs: ms }),

@@ -15,7 +15,6 @@ export interface TokenHolder {
   mayChange: boolean;
 }
 
-/** Returns the holder of a token, or undefined for an unknown token. */
 export function holderOf(
   token: string,
   tokens: ReadonlyMap<string, string>,

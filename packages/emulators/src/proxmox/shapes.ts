@@ -38,7 +38,7 @@ const gib = 2 ** 30;
 const isMaking = ({ lock }: Vm): boolean => lock === 'clone';
 const nameOf = (vm: Vm): string => (isMaking(vm) ? `VM ${vm.vmid}` : vm.name);
 
-/** Shows a VM in the list of the cluster. A node that sends no statistics leaves only what every node knows of a VM. */
+/** Shows a VM in the list of the cluster. If its node is silent, the list has only the facts that every node knows. */
 export const showResource = (vm: Vm, isSilent: boolean) => ({
   ...{ id: `qemu/${vm.vmid}`, type: 'qemu', vmid: vm.vmid, node: vm.node },
   ...(isSilent

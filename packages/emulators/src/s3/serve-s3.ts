@@ -125,7 +125,7 @@ interface S3Service {
   accounts: readonly S3Account[];
   faults: FaultOrders;
   calls: CallLog;
-  /** Answers requests below /emulator. The objects of a bucket with the name `emulator` cannot be reached. */
+  /** Answers all requests below /emulator, so the objects of a bucket with the name `emulator` cannot be reached. */
   admin(request: IncomingMessage, response: ServerResponse): void;
 }
 
@@ -160,7 +160,7 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // A caller signs with real time. The signature is not checked against the emulator's clock, which may be days
+    // A caller signs with real time, so the signature is checked against real time. The emulator's clock may be days
     // ahead.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {

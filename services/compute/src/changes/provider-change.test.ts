@@ -22,9 +22,7 @@ afterAll(async () => {
 
 const accepted: Accepted = { actionId: '1', machineId: 'm', snapshotId: null };
 
-/**
- * Returns a provider that finds no trace of a dead worker's change, and the list of the changes that are sent to it.
- */
+/** Returns a provider that finds no trace of a dead worker's change, and the list of the changes that it is sent. */
 function nobody(change: Partial<ComputeDriver> = {}) {
   const sent: Change[] = [];
   const send = async (one: Change) => {

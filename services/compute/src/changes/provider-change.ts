@@ -68,7 +68,7 @@ async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sendin
  * Returns the signal for the call that follows a committed note. The signal aborts if the workflow may belong to
  * another worker, because the lease is lost or the step has timed out. It also aborts after `lostAnswerSeconds`,
  * because a frozen worker must not send late. A shutdown of the process does not abort the call, because a workflow
- * whose change was noted but not sent may fail.
+ * fails if its change was noted and then not sent.
  */
 function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
   const lost = new AbortController();

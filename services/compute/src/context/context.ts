@@ -9,7 +9,7 @@ import type { ComputeDatabase, Tx } from './database.store';
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: ComputeDatabase;
   quota: QuotaRule;
-  /** The number of snapshots of a server from which a further one is refused. */
+  /** The most snapshots that a server may have. */
   snapshotsMax: number;
   targets: Targets<ComputeReader>;
 }
@@ -20,7 +20,7 @@ export interface WorkContext {
   targets: Targets<ComputeDriver>;
   /** Seconds that a guest has to shut down after it was asked. */
   guestSeconds: number;
-  /** The shortest time of a rollback, power change or deletion of a sandbox server whose name asks for slowness. */
+  /** Milliseconds that a rollback, power change or deletion takes at least if the sandbox server's name has `slow`. */
   slowMs: number;
   now(): Date;
 }

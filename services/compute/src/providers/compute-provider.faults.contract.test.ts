@@ -1,5 +1,5 @@
 /**
- * Causes faults of the providers that are called over a network.
+ * Loses, breaks and delays the answers of the providers that are called over a network.
  *
  * @tier long
  */

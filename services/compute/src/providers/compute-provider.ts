@@ -46,7 +46,7 @@ export interface ComputeReader {
    */
   readonly capabilities: readonly string[];
   /**
-   * Whether a rollback or rebuild gives root of a machine without SSH keys a new password. Only the provider's answer
+   * Whether a rollback or rebuild of a machine without SSH keys sets a new root password. Only the provider's answer
    * contains the password, and drivers do not keep it.
    */
   readonly changesRootPassword?: boolean;
@@ -64,10 +64,7 @@ export interface ComputeReader {
    * whether the machine exists.
    */
   listSnapshots(machineId: string, signal?: AbortSignal): Promise<readonly MachineSnapshot[]>;
-  /**
-   * The snapshot with this id; null if this machine has no such snapshot. A snapshot of another machine counts as
-   * missing.
-   */
+  /** The snapshot with this id; null if there is none or if it belongs to another machine. */
   readSnapshot(machineId: string, snapshotId: string, signal?: AbortSignal): Promise<MachineSnapshot | null>;
   /** The action that locks the machine now; null if there is none or if the provider hides it. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;
@@ -110,8 +107,8 @@ export interface ComputeDriver extends ComputeReader {
 }
 
 /**
- * Checks once more whether the rollback is allowed. Every driver calls it just before it sends, because a rollback
- * cannot be undone.
+ * Checks once more whether the rollback is allowed. Every driver calls this function just before the send, because a
+ * rollback cannot be undone.
  *
  * @throws ComputeError with the reason why the change is not allowed now, or with the failure of a read
  */
@@ -132,8 +129,8 @@ export async function assertRollbackAllowed(
 }
 
 /**
- * Checks once more whether the power may be changed, and resolves with the machine. Every driver calls it just before
- * it sends.
+ * Checks once more whether the power may be changed, and resolves with the machine. Every driver calls this function
+ * just before the send.
  *
  * @throws ComputeError with the reason why the change is not allowed now, or with the failure of a read
  */
@@ -150,8 +147,8 @@ export async function assertPowerAllowed(
 }
 
 /**
- * Checks once more whether the machine may be deleted. Every driver calls it just before it sends. Resolves with the
- * machine, or with null if the machine does not exist (any more).
+ * Checks once more whether the machine may be deleted. Every driver calls this function just before the send. Resolves
+ * with the machine, or with null if the machine does not exist (any more).
  *
  * @throws ComputeError with the reason why the change is not allowed now, or with the failure of a read
  */

@@ -39,7 +39,7 @@ export type ComputeReason =
   | 'foreign'
   /** Final: the provider refuses Drydock's credential (401, 403). A workflow step that meets it pages staff. */
   | 'credentials_refused'
-  /** Final: the change failed for none of the reasons above, such as a malformed request. The step pages staff. */
+  /** Final: any other refusal, such as that of a malformed request. The workflow step pages staff. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
@@ -157,7 +157,7 @@ export type Change = { reference: string } & (
   | { kind: 'delete_snapshot'; machineId: string; snapshotId: string }
   /**
    * Stops the machine and overwrites its disks with the snapshot. Afterwards a Hetzner machine runs. A Proxmox machine
-   * runs if it ran at `prepare`, and a QEMU machine if it was meant to run then, even if it had crashed.
+   * runs if it ran at `prepare`. A QEMU machine runs if it was meant to run at `prepare`, even if it had crashed.
    */
   | { kind: 'rollback'; machineId: string; snapshotId: string }
   /** Overwrites the machine's disks with the image. Needs `compute:rebuild`. */

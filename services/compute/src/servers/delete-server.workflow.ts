@@ -100,13 +100,13 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
   .onEnd({ failed: (tx, run) => keepServer(tx, run.subject.id, run.input.before) })
   .build();
 
-/** The largest number of snapshots that one attempt deletes. An attempt has enough time for so many. */
+/** The most snapshots that one attempt deletes. The deletion of more could take longer than an attempt may. */
 const deletionsMax = 10;
 
 /**
  * Deletes the snapshots that the provider keeps separately from the machine. Snapshots that the provider keeps in the
  * machine are already gone. A refused deletion waits for staff, because the snapshot holds the customer's data. The
- * step is repeated until no snapshot is listed, which does not count as a failed attempt.
+ * step is repeated until no snapshot is listed. These repeats do not count as failed attempts.
  */
 async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
   const snapshots = await readForStep(driver.listSnapshots(machineId, step.signal), step);
@@ -116,6 +116,6 @@ async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: st
       throw error instanceof StepFailure ? fail(error.problem.code, { internal: error.message, cause: error }) : error;
     });
   }
-  // A snapshot may be missing in a listing that another deletion changes. So only an empty listing is the end.
+  // A listing may lack a snapshot if another one is deleted meanwhile. So only an empty listing ends the step.
   if (snapshots.length > 0) throw retryCleanUp();
 }

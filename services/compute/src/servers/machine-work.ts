@@ -22,8 +22,8 @@ export function readerOf(
 }
 
 /**
- * The time limit for reading the early checkpoint. `find` mistakes another change for this work if the other change
- * begins between the checkpoint and the acceptance. So that time is kept short.
+ * The time limit for reading the early checkpoint. If another change begins between the checkpoint and the acceptance,
+ * `find` mistakes that change for this work. So little time may pass between the two.
  */
 const earlyMsMax = 2_000;
 

@@ -11,9 +11,9 @@ import { activateServer, databaseTime, failServer, findServer, recordMachine } f
 
 /**
  * Deletes the machine that a failed order may have made, and returns once the provider does not know it any more. The
- * machine is found by its name, because the answer to the order may have been lost. A known `machineId` is asked for
- * too, because a listing may miss a machine for a moment. It counts only under the server's name, because providers
- * reuse numbers.
+ * machine is found by its name, because the answer to the order may have been lost. If `machineId` is known, the
+ * machine with this number is read too, because a listing may miss a machine for a moment. That machine is deleted only
+ * if it has the server's name, because providers reuse numbers.
  */
 async function discardMachine(
   { database }: Pick<WorkContext, 'database'>,

@@ -4,7 +4,6 @@ import { checkDeletion, checkPower, type PowerKind } from '../providers/change.r
 import type { Machine, MachineSnapshot } from '../providers/compute.types';
 import type { Server } from './server.types';
 
-/** The behaviour that a sandbox server's name asks for. */
 interface SandboxBehaviour {
   failsRollback: boolean;
   failsPower: boolean;

@@ -212,8 +212,8 @@ export async function listExpected(tx: Reader, { mode, deployTarget }: Range, li
 }
 
 /**
- * Locks the servers of the target until the transaction ends. Its own statement is needed: a statement that waits for a
- * row sees the row's new version, but not the workflow that was accepted with that version.
+ * Locks the servers of the target until the transaction ends. The lock is a separate statement: an update that itself
+ * waits for a row sees the row's new version, but not the workflow that was accepted with that version.
  */
 const lockRange = (tx: Tx, { mode, deployTarget }: Range): Promise<unknown> =>
   tx.$queryRaw`

@@ -53,7 +53,7 @@ export const deleteSnapshot = (context: HandlerContext) =>
       if (waited.state === 'cancelled')
         throw problem('dependency_unavailable', { extra: { dependency: 'compute-worker' }, retryAfterSeconds: 5 });
       if (waited.state === 'failed' && declared.has(waited.problem.code)) throw problemOf(waited.problem);
-      // Any other failure is one of the provider, and the caller may try again.
+      // Any other failure is the provider's, so a later call of the same kind may succeed.
       if (waited.state === 'failed') throw providerUnavailable();
       const detail = 'The deletion was begun and is not over yet. Deleting the snapshot again is harmless.';
       throw problem('dependency_unavailable', {

@@ -21,7 +21,7 @@ const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
  * slower snapshot is accepted and shown without its id.
  */
 const waitMs = 5_000;
-/** The time limit for counting the snapshots. It leaves `waitMs` of the time in which the service answers. */
+/** The time limit for counting the snapshots. Counting and `waitMs` together must fit into the time of a request. */
 const countMsMax = 10_000;
 
 interface Accepted {
@@ -32,7 +32,7 @@ interface Accepted {
 
 export const takeSnapshot = (context: HandlerContext) =>
   ({
-    /** Resolves with the number of the server's snapshots. A refused request needs no number. */
+    /** Resolves with the number of the server's snapshots, or with 0 if `execute` will refuse the request anyway. */
     preload: async (request) => {
       const server = await readServer(context, request);
       await assertFree(context.database.sql(), serverResourceKey(server.id));

@@ -126,7 +126,7 @@ export function refuseRevocation(
 const earlierEnd = (...ends: (Date | null)[]): Date | null =>
   ends.filter((end) => end !== null).sort((one, other) => one.getTime() - other.getTime())[0] ?? null;
 
-/** The time from which the key is unusable: its own end, or the end of its grace time after a rotation if earlier. */
+/** The time from which the key is unusable: the earlier of its own end and the end of its grace time. Null if none. */
 export const endOf = ({ expiresAt, validUntil }: Pick<ApiKeyRecord, 'expiresAt' | 'validUntil'>): Date | null =>
   earlierEnd(expiresAt, validUntil);
 

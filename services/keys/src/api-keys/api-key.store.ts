@@ -215,8 +215,8 @@ export interface KeyUse {
 
 /**
  * Records the last use of keys and their new hashes. Skips a use without a new hash if a use less than a minute earlier
- * is on record. Skips a locked key rather than wait for it. The use and the hash are written together, so the last use
- * tells whether a key has a hash with the current pepper.
+ * is on record. Skips a locked key rather than wait for it. The use and the new hash are written together. So a key
+ * whose last use is later than the introduction of a pepper has a hash with that pepper.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];
@@ -234,7 +234,7 @@ export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Pro
     [
       [...uses.keys()],
       all.map(({ at }) => at.toISOString()),
-      // Hashes are sent as text. In a list that contains a null, Prisma sends bytes in base64.
+      // Hashes are sent as hex, because Prisma sends the bytes of a list that contains a null as base64.
       all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash).toString('hex')),
       all.map(({ newHash }) => newHash?.pepperVersion ?? null),
     ],

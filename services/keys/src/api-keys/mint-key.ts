@@ -30,9 +30,9 @@ import { expireApiKey, holdRights, insertApiKey, lockApiKey } from './api-key.st
 import { viewMinted } from './list-api-keys';
 
 /**
- * Reads and locks the rights and limits of the calling key. The gateway may have verified the key up to a second ago.
- * Without this second check, a key that was revoked in that second could still mint a key. Throws 401 if the calling
- * key is revoked or expired, and 403 if it may no longer manage keys.
+ * Reads and locks the rights and limits of the calling key. The gateway may have verified the key up to 1 s ago.
+ * Without another check here, a key that was revoked since then could still mint a key. Throws 401 if the calling key
+ * is revoked or expired, and 403 if it may no longer manage keys.
  */
 export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & { held: Permission[] }> {
   const rights = await holdRights(tx, caller.keyId);

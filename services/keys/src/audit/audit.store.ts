@@ -42,7 +42,7 @@ export async function recordAudit(
 /**
  * Stores the entries that a service delivered. An entry that exists already stays as it is. An entry without a workflow
  * also becomes an event, if there is a type of event for its action. Workflows deliver their own events. Resolves with
- * whether there are events.
+ * whether any of the entries is an event.
  */
 export async function storeDelivery(
   tx: Tx,

@@ -7,8 +7,8 @@ import type { KeysDatabase } from './database.store';
 
 export interface EventNumbers {
   /**
-   * Calls `heard` after events of `owner` may have got their numbers, until the returned function is called. It is also
-   * called for events of others, but rarely.
+   * Calls `heard` after events of `owner` may have got their numbers, until the returned function is called. Rarely,
+   * `heard` is also called after only events of other owners have got their numbers.
    */
   watch(owner: EventOwner, heard: () => void): () => void;
 }

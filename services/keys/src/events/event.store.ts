@@ -79,8 +79,8 @@ export async function findEvent(
 }
 
 /**
- * Returns the sequence number of an event, also of the last event of the organisation and mode that was removed for its
- * age. A reader who has reached that event has missed nothing. Null if there is no such event.
+ * Returns the sequence number of an event. Null if the organisation and mode have no such event. The last event that
+ * was removed for its age still has its number, because a reader who has reached that event has missed nothing.
  */
 export async function findPlace(
   sql: Sql,

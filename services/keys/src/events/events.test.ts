@@ -285,7 +285,7 @@ test("another organisation's events cost a waiting stream no query, and numbers 
   for (let count = 0; count < 10; count += 1) await write(stranger.caller);
   const secondId = await write(root.caller);
   expect(await second).toBe(secondId);
-  // One query before the wait and one after it. A third is possible if the first number had two reasons to wake it.
+  // One query before the wait and one after it. A third is possible if the number of the first event woke it twice.
   expect(queries - before).toBeLessThanOrEqual(3);
   const third = next();
   const strange = turnOf(root.caller.orgId);

@@ -30,7 +30,7 @@ const scopeOf = (
   resource: query.resource ?? null,
 });
 
-/** An id that is smaller than the id of every event. */
+/** The id of the place before every event. No event has this id. */
 const beforeAll = '00000000-0000-0000-0000-000000000000';
 
 /**
@@ -93,7 +93,7 @@ export const getEvent = ({ database }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getEndpoint>;
 
 const batchMax = 100;
-/** The longest wait without a query. Only a stream that is not told of its events would need it. */
+/** The longest wait without a query, in case a stream is not told of its events. */
 const waitMs = 60_000;
 
 /** Streams events from now on. A client that names the last event it received gets all later events. */
@@ -110,9 +110,9 @@ export const watchEvents = (context: HandlerContext) =>
 
 /**
  * The first message names the event after which the stream begins. A client that loses the connection before the first
- * event can continue from this id without a gap. Once all events up to `newest` have been looked through, another such
- * message names `newest`. Otherwise the place of a client whose filter matches nothing would become older than any
- * event.
+ * event can continue from this id without a gap. Once all events up to `newest` have been searched, another `ready`
+ * message names `newest`. Without that message, a client whose filter matches nothing would keep an old place, and
+ * could not continue from there once the event of that place is removed.
  */
 async function* eventsAfter(
   { database, sequencer }: HandlerContext,
@@ -135,7 +135,7 @@ async function* eventsAfter(
         position = newest.seq;
         yield readyAt(newest);
       }
-      // A call of `heard` during the query ends the pause at once.
+      // If the bell rang during the query, the pause ends at once.
       await bell.pause(0, waitMs);
     }
   } finally {

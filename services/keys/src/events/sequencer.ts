@@ -22,7 +22,7 @@ const lookMsLeast = 100;
 const busyMs = 1_000;
 /** The longest pause while no events arrive and no stream waits. */
 const restMs = 5_000;
-/** The shortest time between two calls of all streams, which each query the pool that also verifies keys. */
+/** The shortest time between two rounds that tell all streams. Each stream then queries the pool that verifies keys. */
 const tellAllMsLeast = 1_000;
 
 const nameOf = ({ orgId, mode }: EventOwner): string => `${mode} ${orgId}`;
@@ -39,9 +39,9 @@ export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
   const stopping = new AbortController();
   const bell = new Bell(stopping.signal);
   const watching = new Map<string, Set<() => void>>();
-  /** Tells the streams of those whose events this process has numbered, and all streams of the other numbers. */
+  /** Tells the streams of the owners whose events this process has numbered, and all streams of foreign numbers. */
   const tell = ({ before, last, placed }: Sequenced): void => {
-    // Another process has given the numbers that were new before this search, or that are missing between the own ones.
+    // A foreign number is one that another process gave before this search, or between the numbers of this search.
     hasStrange ||= before > latest || last - before > placed.length;
     if (last > latest) latest = last;
     const owners = new Set(placed.map(({ org_id: orgId, mode }) => nameOf({ orgId, mode })));

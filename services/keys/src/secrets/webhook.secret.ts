@@ -16,7 +16,7 @@ export interface WebhookSecrets {
   /** The name of the service's secret from which new secrets are derived. */
   madeWith: string;
   /**
-   * The headers of a signed message. The secrets of all generations from the oldest one on sign, at most the ten
+   * The headers of a signed message. The secrets of all generations from `oldestGeneration` on sign, at most the ten
    * newest. During a rotation of the service's own secret, each generation has several secrets. All of them sign,
    * because the receiver may have any of them.
    */
@@ -26,7 +26,7 @@ export interface WebhookSecrets {
   ): Record<string, string>;
 }
 
-/** The most generations that sign a message. It keeps the header of a webhook that is rotated in a loop short. */
+/** The most generations that sign a message. The limit keeps the header short if a webhook is rotated in a loop. */
 const signingMax = 10;
 
 /**

@@ -150,8 +150,8 @@ export const deleteWebhook = () =>
   }) satisfies ExecuteHandlers<typeof endpoints.deleteWebhook, Tx, void>;
 
 /**
- * The grace time after a rotation. Secrets that still sign go on, to the later one of the two ends: a receiver may have
- * any of them.
+ * The grace time after a rotation. Without a grace time, only the new secret signs. Otherwise all secrets that still
+ * sign go on until the end of the old or of the new grace time, whichever is later: a receiver may have any of them.
  */
 function graceOf(
   { generation, oldestGeneration, previousUntil }: store.WebhookRow,

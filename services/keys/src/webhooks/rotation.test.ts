@@ -34,7 +34,7 @@ const rotate = async (grace: number): Promise<void> => {
   secrets.push((answer.json as WebhookWithSecret).secret);
 };
 const change = (text: string) => api.rows(`UPDATE webhooks SET ${text} WHERE id = $1`, [webhook.id]);
-/** The seconds until the end of the grace time, as a part of an hour. */
+/** The hours until the end of the grace time. */
 const graceLeft = async (): Promise<number> => {
   const [row] = await api.rows(
     'SELECT (extract(epoch FROM previous_until - now()) / 3600)::float8 AS hours FROM webhooks WHERE id = $1',

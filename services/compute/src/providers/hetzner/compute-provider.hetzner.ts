@@ -281,7 +281,7 @@ async function sendRebuild(
     const { action } = await api.change(call, kind, actionAnswer, signal);
     return accepted(machineId, action);
   } catch (error) {
-    // A 404 may stand for the server or for the image.
+    // A 404 means that the server or the image is missing. A read of the server tells which of them.
     const isMissing = error instanceof ComputeError && error.reason === 'machine_not_found';
     if (!isMissing || (await reader.readMachine(machineId, signal)) === null) throw error;
     throw new ComputeError(kind === 'rollback' ? 'snapshot_not_found' : 'order_refused', error.message, {

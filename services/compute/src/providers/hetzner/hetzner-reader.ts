@@ -146,7 +146,7 @@ const pageSchema = <T>(name: string, item: z.ZodType<T>) =>
     return z.NEVER;
   });
 
-/** How often a listing is begun in which items are deleted meanwhile. */
+/** The most attempts to read a listing while items are deleted from it. */
 const listingsMax = 5;
 
 /** Reads a whole listing, newest item first. */

@@ -114,8 +114,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
       );
     },
     change: async (call, kind, schema, signal) => {
-      // An abort while no call is under way rejects with `refusal`, after which the caller may send again: either
-      // nothing was sent, or the provider refused it with a conflict. An abort during a call is `ambiguous`.
+      // An abort between two calls rejects with `refusal`, after which the caller may send again: either no call was
+      // sent yet, or the provider refused the last call with a conflict. An abort during a call is `ambiguous`.
       let refusal = new ComputeError('unavailable', 'called off before it was sent');
       const unsent = (waited: Promise<void>): Promise<void> =>
         waited.catch((error: unknown) => {

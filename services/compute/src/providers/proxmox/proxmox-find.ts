@@ -73,8 +73,8 @@ function taskTypeOf(change: Change): string {
 }
 
 /**
- * Records the VM's tasks of the change's type on its present node. A task that is not recorded was begun later,
- * whatever the cluster's clock says.
+ * Records the tasks of the change's type that the VM's present node lists for the VM. A task that is not recorded was
+ * begun later, whatever the cluster's clock says.
  */
 export async function prepareChange(
   api: ProviderApi,
@@ -101,7 +101,7 @@ interface Finder {
   options: Pick<ProxmoxOptions, 'token'>;
 }
 
-/** The user in the form in which a UPID ends: `USER@REALM!TOKENID`, without the secret. */
+/** The user of the API token as a UPID names it: `USER@REALM!TOKENID`, without the secret. */
 const userOf = ({ token }: Pick<ProxmoxOptions, 'token'>): string => token.slice(0, token.indexOf('='));
 
 export async function findChange(

@@ -44,8 +44,8 @@ export async function findVm(api: ProviderApi, machineId: string, signal?: Abort
 
 /**
  * The VM of an order. Until its clone is complete, a VM has its number and a lock but no name. So a clone whose answer
- * was lost is found by its number and its lock. A VM whose node sends no statistics is listed without its name, so the
- * VM itself is asked for it.
+ * was lost is found by its number and its lock. A VM whose node sends no statistics is listed without its name, so its
+ * name is read from its node.
  */
 export async function findOrderedVm(api: ProviderApi, name: string, signal?: AbortSignal): Promise<Resource | null> {
   const vms = await listVms(api, signal);
@@ -91,8 +91,8 @@ const unknownMachine = (resource: Resource): Machine => {
 };
 
 /**
- * Reads the VM from its node. The cluster's list does not tell the VM's state. The list shows a VM as `unknown` while
- * its node sends no statistics, although the VM runs and its node answers.
+ * Reads the VM from its node, because the state in the cluster's list may be wrong: while a node sends no statistics,
+ * the list shows its VMs as `unknown`, although they run and the node answers.
  */
 async function readVm(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
   const [status, config, addresses] = await Promise.all([
@@ -171,7 +171,7 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   // A snapshot is read by way of its VM, so a snapshot of another VM is not found.
   readSnapshot: async (machineId, snapshotId, signal) =>
     (await listSnapshots(api, machineId, signal)).find(({ id }) => id === snapshotId) ?? null,
-  // The account of a reader may not see the worker's tasks, so it cannot make a checkpoint.
+  // A checkpoint lists the worker's tasks. The account of a reader may lack the right to see these tasks.
   prepareEarly: async () => null,
   readRunningAction: async (machineId, signal) => {
     const vm = await findVm(api, machineId, signal);

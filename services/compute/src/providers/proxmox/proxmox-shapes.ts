@@ -118,8 +118,8 @@ const isPublic = (address: string): boolean => {
 };
 
 /**
- * The largest number of addresses that are stored of a machine. No machine gets so many, but a guest may report any
- * number.
+ * The most addresses that are stored of a machine. A machine needs fewer, but the list comes from the guest, which may
+ * report any number.
  */
 const addressesMax = 64;
 

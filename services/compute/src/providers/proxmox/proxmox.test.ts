@@ -216,7 +216,7 @@ it('lists the machines on other nodes while one node does not answer, and cannot
     await orderMachine(world, { ...rig.order(), zone: 'pve1' }),
     await orderMachine(world, rig.order()),
   ];
-  // The driver stops calling the node for a while, so it is not the driver of the other tests.
+  // This driver stops calling the node for a while after its failures, so the other tests do not use it.
   const driver = world.open();
   await rig.lockHidden(world.admin, there, true);
   await changeNode('pve2', { isDown: true });

@@ -177,8 +177,8 @@ async function sendChange(
   if (change.kind === 'rollback') await assertRollbackAllowed(reader, change, signal);
   if (change.kind === 'power_on' || change.kind === 'power_off' || change.kind === 'reboot') {
     const isDone = isPowered(await assertPowerAllowed(reader, change, signal), change.kind);
-    // A machine that is off without having been powered off is revived. So this power_off gets a job although the
-    // machine is off.
+    // A machine that is off without having been powered off is revived later, unless a power_off is among its jobs. So
+    // this power_off gets a job although the machine is off.
     const mayRevive = change.kind === 'power_off' && wasLeftOn(await readJobs(folders.of(machineId)));
     if (isDone && !mayRevive) return done(machineId);
   }

@@ -8,7 +8,7 @@ import { chooseAccelerator } from './qemu-process';
 const folder = mkdtempSync(path.join(tmpdir(), 'drydock-accelerator-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A computer whose KVM behaves as the shell's line says. Its emulation is QEMU's. */
+/** Returns a command that stands for QEMU. Under KVM it runs the shell command `kvm`, otherwise the real QEMU. */
 function computerWith(kvm: string): string {
   const command = path.join(folder, 'qemu');
   writeFileSync(command, `#!/bin/sh\ncase "$*" in *"-accel kvm"*) ${kvm} ;; *) exec qemu-system-x86_64 "$@" ;; esac\n`);

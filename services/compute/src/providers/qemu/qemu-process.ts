@@ -15,17 +15,17 @@ const confinement = ['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=
 const run = promisify(execFile);
 
 /**
- * A firmware of 64 KiB that counts from 300 million to 0 and then writes 1 to port 0xf4, where QEMU ends with code 3.
- * A processor begins 16 bytes before its end. The instructions: mov ecx, 300000000; dec ecx; jnz -4; mov al, 1;
- * out 0xf4, al.
+ * A firmware of 64 KiB that counts from 300 million to 0 and then writes 1 to port 0xf4, which ends QEMU with the exit
+ * code 3. A processor starts 16 bytes before the end of the firmware. The instructions: mov ecx, 300000000; dec ecx;
+ * jnz -4; mov al, 1; out 0xf4, al.
  */
 const countdown = Buffer.alloc(0x1_0000);
 countdown.set([0x66, 0xb9, 0x00, 0xa3, 0xe1, 0x11, 0x66, 0x49, 0x75, 0xfc, 0xb0, 0x01, 0xe6, 0xf4], 0xfff0);
 
 /**
- * Returns the accelerator under which a guest counts faster. KVM may exist without working, and a KVM that itself
- * emulates the processor, as within some virtual machines, can be hundreds of times slower than QEMU's own emulation:
- * the guest then looks as if it hung. Both count at once, so that other work on this computer delays both.
+ * Returns the accelerator under which a guest counts faster. KVM may exist and not work. Within some virtual machines
+ * KVM is itself emulated, and can be so slow that a guest seems to hang: hundreds of times slower than QEMU's own
+ * emulation. The two guests count at the same time, so that other work on this computer delays both.
  */
 export async function chooseAccelerator(machineFolder: string, command = qemu): Promise<Accelerator> {
   const firmware = path.join(machineFolder, 'countdown.bin');
@@ -39,7 +39,7 @@ export async function chooseAccelerator(machineFolder: string, command = qemu): 
     if (code !== 3) throw new Error(`no guest counts under ${accelerator}`);
     return accelerator;
   };
-  // A computer on which neither counts is told why by the start itself.
+  // If no guest counts under either accelerator, the start of the machine fails and reports the reason.
   const winner = await Promise.any([count('kvm'), count('tcg')]).catch(() => 'tcg' as const);
   race.abort();
   await rm(firmware, { force: true });
