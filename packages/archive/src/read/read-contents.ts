@@ -8,7 +8,7 @@ import { openFrames } from '../format/sealed-object';
 import type { TreeItem } from './merge-tree';
 import type { NumberedBlock, OpenArchive } from './open-archive';
 
-/** The parts of an archive that reading segments needs. A worker has no other fields of an archive. */
+/** The fields of an archive that are needed to read its segments. A worker thread has only these fields. */
 export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
   /**
    * True if the caller is done with a frame when it requests the next frame. The memory of each frame is then freed at

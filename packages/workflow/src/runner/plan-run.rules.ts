@@ -19,8 +19,8 @@ type Plan =
 interface PlannedStep {
   name: string;
   /**
-   * Whether a run leaves this step out if the run has begun or completed a later step and its record lacks this step. A
-   * run like that began before this step was added to the code.
+   * True if a run may leave this step out. A run does so if it has begun or completed a later step and its record lacks
+   * this step, because the step was added to the code after the run had begun.
    */
   skipIfPassed: boolean;
 }

@@ -34,7 +34,7 @@ export function activeTraceparent(): string | undefined {
   return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** Runs `work` in the trace of `traceparent`, whatever trace is active. Null runs it outside any trace. */
+/** Runs `work` in the trace of `traceparent`, whatever trace is active. With null, `work` runs outside any trace. */
 export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
   context.with(contextOfTraceparent(traceparent), work);
 
