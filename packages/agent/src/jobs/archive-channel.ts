@@ -130,8 +130,8 @@ export interface ServedChannel {
    */
   ended: Promise<void>;
   /**
-   * The first error of the storage. A refusal of an archive does not count. `runJob` throws this error if the job fails
-   * with `storage_failed`.
+   * The first error of the storage, or undefined. A refusal of an archive is no such error. If the job fails with
+   * `storage_failed`, `runJob` throws this error.
    */
   failure(): unknown;
 }

@@ -348,7 +348,7 @@ export class Jobs {
     await this.journal.write(job.record);
   }
 
-  /** Forgets the oldest finished jobs of the site or database of `ended`, except for {@link finishedMax} jobs. */
+  /** Forgets all finished jobs of the site or database of `ended` except the newest {@link finishedMax}. */
   private async forgetSurplus(ended: Job): Promise<void> {
     const { thing_id: thingId, job_id: jobId } = ended.record;
     // The order of the map tells which jobs are the oldest, because the machine's clock may be set back.

@@ -57,7 +57,7 @@ export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number
 
 /** Limits a heap's young generation to save memory. Most objects of a worker live only while it extracts one block. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
-/** The most idle threads that are kept: as many as one extraction uses by default. */
+/** The most idle threads that are kept. One extraction uses this number of threads by default. */
 const restingMax = 2;
 
 /**

@@ -115,8 +115,8 @@ interface Packing {
   writer: BlockWriter;
   totals: { entries: number; rawBytes: number; skipped: number };
   /**
-   * The counts that readers add to `totals`: the unchanged paths, which only the parents hold, and the tombstones of
-   * the finished roots.
+   * The counts that a reader's limits cover in addition to `totals`: the unchanged paths, which only the parents hold,
+   * and the tombstones of the finished roots.
    */
   besides: RootTally;
 }

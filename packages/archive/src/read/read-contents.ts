@@ -134,7 +134,7 @@ export class ContentReader {
    * read the content to its end, or stop the iteration, before the next read.
    */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
-    // Concurrent reads would share one position, and each read would get bytes of the other file.
+    // Concurrent reads would share one position, so each would get bytes of another file.
     if (this.isReading) throw new TypeError('contents are read one at a time');
     this.isReading = true;
     const content = await this.moveTo(block, row);

@@ -92,7 +92,7 @@ export class StepTimeout extends Error {
 
 /**
  * The text, cut to `charsMax` characters with an ellipsis after them. A cut through a surrogate pair leaves no half of
- * the pair, because Postgres and the keys service refuse a text with a half.
+ * the pair, because Postgres and the keys service refuse a text that contains one.
  */
 export const cutText = (text: string, charsMax: number): string =>
   text.length > charsMax ? `${text.slice(0, charsMax).toWellFormed()}…` : text;

@@ -9,8 +9,8 @@ export interface Slots {
   take(job: WorkflowJob): 'taken' | 'waits' | 'declined';
   /**
    * Gives back the slot of a run of `orgId` that has ended. Returns the waiting job that has the slot now; undefined if
-   * the slot is free. An organisation that waits and has no slot gets it before `orgId`. If several wait without a
-   * slot, they get slots in turn.
+   * the slot is free. An organisation that waits and has no slot gets the freed slot before `orgId`. If several wait
+   * without a slot, they get slots in turn.
    */
   next(orgId: string): WorkflowJob | undefined;
   /** The organisations that use their whole share. */

@@ -9,8 +9,8 @@ export interface RecordedStep {
 type Plan =
   /**
    * The run continues with the step at `next`, or only with the end if `next` is steps.length. `names` are the steps of
-   * the present code without those that `skipIfPassed` leaves out. `relist`: the record has an older list of steps and
-   * must be brought up to date.
+   * the present code without those that `skipIfPassed` leaves out. `relist` is true if the record has another list of
+   * steps, which must be replaced.
    */
   | { go: true; next: number; names: string[]; relist: boolean }
   /** The record does not match the present code. Continuing could repeat or omit work. */
