@@ -199,7 +199,7 @@ test('an increment of an unchanged tree holds no entry', async () => {
   expect(describeTree(await restore([full, second]))).toEqual(describeTree(site));
 });
 
-/** Writes a file with a modification time of its own, as an artifact with fixed times is unpacked. */
+/** Writes a file with a fixed modification time, like a tool that unpacks an artifact. */
 function deploy(location: string, content: string | Buffer): void {
   writeFileSync(location, content);
   utimesSync(location, 1_000_000_000, 1_000_000_000);
@@ -228,7 +228,7 @@ test('an increment reads no file that has not been changed since shortly before 
   deploy(join(site, 'file'), 'aaaa');
   const packAfter = async (created: number): Promise<number | undefined> => {
     const full = await packDirectory(site, [], [], { created: new Date(created) });
-    // Only the content tells whether the file was read.
+    // The file keeps its size and modification time. So the increment has the file only if `pack` has read its content.
     deploy(join(site, 'file'), randomBytes(4));
     return (await verifyChain([full, await packDirectory(site, [full])], key))[1]?.entries;
   };

@@ -1,4 +1,4 @@
--- What Prisma makes of workflow.prisma, for this package's own tests; a service has it in its migrations.
+-- The tables that Prisma makes of workflow.prisma, for the tests of this package. Services have them in migrations.
 
 -- CreateTable
 CREATE TABLE "workflow" (

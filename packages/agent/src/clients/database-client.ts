@@ -59,19 +59,22 @@ export interface ArchiveWanted<Spec> {
  */
 export interface DatabaseHostClient {
   /**
-   * Lists the majors whose programs the agent has. An agent of an earlier version does not know this call, and the list
-   * is then empty. So callers must assume that every agent has the programs of Postgres.
+   * Lists the majors whose programs the agent has. The list is empty for an agent of an earlier version, which does not
+   * know this call. So callers must assume that every agent has the programs of Postgres.
    */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
   /** Throws `unknown_database` also for a database whose creation has not finished. */
   readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
   /**
-   * Reads how much of its storage a database used at the last count. Null until the first count since the start of the
-   * agent, and of an agent of an earlier version, which does not know this call.
+   * Reads how much of its storage a database used at the last count. Null if the agent has not counted since its start,
+   * or if it is of an earlier version, which does not know this call.
    */
   readStorage(databaseId: string, signal?: AbortSignal): Promise<DatabaseStorage | null>;
-  /** Reads the storage of all databases that have been counted, by their ids; of an earlier agent, of none. */
+  /**
+   * Reads the storage of all databases that have been counted, by the ids of the databases. Empty for an agent of an
+   * earlier version.
+   */
   listStorage(signal?: AbortSignal): Promise<Record<string, DatabaseStorage>>;
   destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
   /** Checks whether an upgrade is possible. `withTrial` also creates the schema in an empty instance of `toMajor`. */
@@ -117,7 +120,7 @@ export type DatabaseHostReaderClient = Pick<
 /** The time limit of a call. The slowest call is a precheck, which the agent ends after 80 s. */
 const deadlineMs = 90_000;
 
-/** Null if the agent does not know the call, because it is of an earlier version. */
+/** Resolves with null if the agent does not know the call, because the agent is of an earlier version. */
 function unlessUnknown<T>(asked: Promise<T>): Promise<T | null> {
   return asked.catch((error: unknown) => {
     if (error instanceof DatabaseHostError && error.code === 'unknown_route') return null;

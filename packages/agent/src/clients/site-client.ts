@@ -34,7 +34,8 @@ import {
 
 /**
  * The calls of the control protocol; see the README of packages/agent. A change that is sent again under its fence has
- * no further effect, except that `restartApp` restarts again and `freezeSite` begins the length of the freeze anew.
+ * no further effect, except that a repeated `restartApp` restarts again, and a repeated `freezeSite` prolongs the
+ * freeze to `ttlMs` from then on.
  */
 export interface SiteHostClient {
   /** Creates the site, or completes a site that a crash left incomplete. */
@@ -65,8 +66,8 @@ export interface SiteHostClient {
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
   /**
    * Restarts the site's application at every call, so that the next request gets a new process. Throws `no_app` if the
-   * site has no application. Throws `restart_blocked` if `tmp` or `tmp/restart.txt` is a link or no ordinary folder or
-   * file. Throws `sandbox_unavailable` if this machine cannot isolate applications.
+   * site has no application. Throws `restart_blocked` if `tmp` is a link or no folder, or if `tmp/restart.txt` is a
+   * link or no ordinary file. Throws `sandbox_unavailable` if this machine cannot isolate applications.
    */
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /**
@@ -112,12 +113,12 @@ export interface Watch {
 }
 
 /**
- * The time limit of a call. The slowest calls drop a database while Postgres writes a checkpoint; up to 10 s were
- * measured.
+ * The time limit of a call. The slowest call drops a database, which waits for a checkpoint of Postgres. Up to 10 s
+ * were measured.
  */
 const deadlineMs = 30_000;
 
-/** The client of a reader. It throws the same errors as the client of {@link createSiteHostClient}. */
+/** The client of a reader. Its calls throw the same errors as those of {@link createSiteHostClient}. */
 export function createSiteHostReaderClient({ url, secret }: ControlAddress): SiteHostReaderClient {
   const { ask, close } = createControlClient(siteHostProtocol, { url, secret, role: 'readers', deadlineMs });
   return {

@@ -17,8 +17,8 @@ import {
 } from './control-protocol';
 
 /**
- * The workflow's claim. Every change carries the claim's fence. The agent refuses a fence that is lower than the
- * highest it has seen for the same site or database.
+ * The claim under which a workflow makes changes. Every change carries the claim's fence. The agent refuses a fence
+ * that is lower than the highest it has seen for the same site or database.
  */
 export interface Claim {
   fence: string;

@@ -70,8 +70,8 @@ export interface ControlProtocol<Code extends string> {
   /** Issuer and audience of the token in each call by a caller that changes things. */
   parties: Parties;
   /**
-   * Issuer and audience of the token in each call by a caller that only reads. Such a caller has a separate secret, and
-   * never gets an answer that holds a password.
+   * Issuer and audience of the token in each call by a reader, which is a caller that only reads. A reader has a
+   * separate secret, and never gets an answer that holds a password.
    */
   readers: Parties;
   statuses: Readonly<Record<Code | CommonCode, number>>;

@@ -76,8 +76,8 @@ export function createControlServer({
   log,
   check,
 }: ControlOptions): Server {
-  // The ids of used tokens (`jti`) are remembered separately for each audience, because a caller counts its tokens for
-  // each audience from 1.
+  // The ids of used tokens (`jti`) are remembered separately for each audience, because a caller numbers its tokens
+  // from 1 for each audience.
   const [used, usedByReaders] = [rememberTokens(), rememberTokens()];
   const verify = (request: IncomingMessage, path: string): { claims: InternalClaims; isReader: boolean } => {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';

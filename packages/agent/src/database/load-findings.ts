@@ -17,13 +17,13 @@ const loadFindingSchema = z.strictObject({
 });
 
 /**
- * The parts of a dump that are missing in the loaded database, differ from the original, or may differ from it. For
- * example, a constraint is there but was not validated over the loaded rows.
+ * The objects of a dump that are missing in the loaded database, or that differ or may differ from the original. For
+ * example, a constraint was created but not validated for the loaded rows.
  */
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 
-/** Translates findings of MySQL. A code that both engines share stays, and any other becomes `not_restored`. */
+/** Translates findings of MySQL. A code that Postgres has too is kept. Any other code becomes `not_restored`. */
 export function findingsOfMysql(findings: readonly { code: string; object: string; reason: string }[]): LoadFindings {
   return findings.map(({ code, object, reason }) => ({
     kind: kindSchema.safeParse(code).data ?? 'not_restored',

@@ -38,7 +38,7 @@ export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
 const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
 const reservedNames =
   /^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/;
-/** A name of lower-case letters, digits and underscores that neither an engine nor Drydock uses itself. */
+/** A name of lower-case letters, digits and underscores. Names that an engine or Drydock uses itself are refused. */
 const nameSchema = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/)
@@ -82,11 +82,14 @@ export const hostMajorsSchema = z.object({ majors: z.array(majorSchema) });
 
 /** How much of its storage a database used at the last count. */
 export const databaseStorageSchema = z.object({
-  /** `full`: above its storage, it takes no more. `far_over`: more than a fifth above, it gets no sessions. */
+  /**
+   * `full`: the database is above its limit and takes no more data. `far_over`: the database is more than a fifth above
+   * its limit and gets no sessions.
+   */
   state: z.enum(['within', 'full', 'far_over']),
   limit_bytes: z.number(),
   data_bytes: z.number(),
-  /** The log of changes, which has the same limit while an upgrade copies the data; null at any other time. */
+  /** The log of changes. It has the same limit while an upgrade copies the data, and is null at any other time. */
   log_bytes: z.number().nullable(),
   counted_at: z.string(),
 });

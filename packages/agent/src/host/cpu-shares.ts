@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 
 /*
- * Priorities keep one organisation from taking the CPU of a machine from the others. While another organisation uses
- * the machine too, an organisation's processes have a lower priority the more of the machine they have used in the last
- * seconds. A low priority costs nothing while nobody else wants the CPU.
+ * Priorities keep one organisation from taking the CPU of a machine from the others. The more CPU an organisation has
+ * used in the last seconds, the lower is the priority of its processes. An organisation that uses the machine alone
+ * keeps its full priority. A low priority costs nothing while nobody else wants the CPU.
  *
  * Each sample counts the CPU time of the processes that work for customers: the servers of files and pages, the
- * applications, the sites' MariaDB servers, and the sites' Postgres servers on this machine. Of a Postgres server that
- * organisations share, only the sessions count.
+ * applications, the sites' MariaDB servers, and the sites' Postgres servers on this machine. A Postgres server that
+ * organisations share is counted only by its sessions.
  *
  * Jobs (packing, loading) have a fixed priority, because no visitor waits for their result. They are not counted,
  * because otherwise a backup would slow down the pages of its own site.
@@ -41,7 +41,7 @@ const niceMin = 3;
 const jobNice = 5;
 /**
  * The share of one core from which an organisation counts as active. A single visitor who requests a page every few
- * seconds uses this share, and would wait if the other organisations kept their full priority.
+ * seconds causes this share. The visitor would wait if the other organisations kept their full priority.
  */
 const activeCores = 0.001;
 
@@ -74,7 +74,7 @@ export interface SitesServer {
   port: number;
   /**
    * The organisation that alone uses the server. All work of the server counts as this organisation's. Null for a
-   * server that organisations share, whose sessions alone count.
+   * server that several organisations share. Only the sessions of a shared server count.
    */
   organisation: string | null;
 }
@@ -104,8 +104,8 @@ export class CpuShares {
    */
   private readonly boxes = new Map<number, Root>();
   /**
-   * The server of each socket folder. The entry of a server that was not found counts the samples until the next
-   * search, because a search at every sample would take too long.
+   * The server of each socket folder. If the server was not found, its entry counts the samples until the next search.
+   * A search at every sample would take too long.
    */
   private readonly postmasters = new Map<string, Postmaster>();
   /** The servers that a single organisation uses, and the sessions of all servers, by pid and start time. */
@@ -261,8 +261,8 @@ export class CpuShares {
 
   /**
    * Finds sessions among the child processes of the servers, by their title `postgres: ROLE DATABASE …`. If only one
-   * organisation uses a server, the other work of that server counts as the organisation's too, such as failed logins
-   * and vacuums.
+   * organisation uses a server, all other work of that server, such as failed logins and vacuums, also counts as that
+   * organisation's.
    */
   private findSessions(
     processes: ReadonlyMap<number, ProcessUse>,
@@ -334,7 +334,8 @@ const keyOf = ({ pid, startedTicks }: ProcessUse): string => `${pid} ${startedTi
 
 /**
  * Returns the pid of the server's own process. The server writes its pid beside its socket. A server in a box writes
- * its pid in the box's namespace, so the process is found by that pid and by the port in its arguments.
+ * the pid that it has in the box's namespace. Its process is found by that pid and by the port in the process's
+ * arguments.
  */
 function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);

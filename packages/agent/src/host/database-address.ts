@@ -61,7 +61,7 @@ export class DatabaseAddress<Greeting extends object> {
       settle();
       this.sockets.delete(client);
     });
-    // The time limit holds for the whole greeting, so it also ends a client that sends one byte a second.
+    // The time limit is for the whole greeting, so a client that sends one byte a second is ended too.
     const late = setTimeout(() => client.destroy(), scaled(greetingMs));
     client.on('close', () => clearTimeout(late));
     let data: Buffer = Buffer.alloc(0);
@@ -92,7 +92,7 @@ export class DatabaseAddress<Greeting extends object> {
 
 /**
  * Places for clients that have just connected. A new client always gets a place. If all places are taken, the origin
- * with the most newcomers loses its oldest one. So silent connections cannot keep other clients out.
+ * (IP address) with the most newcomers loses its oldest newcomer. So silent connections cannot keep other clients out.
  */
 export class Newcomers {
   private readonly max: number;
@@ -105,8 +105,8 @@ export class Newcomers {
   }
 
   /**
-   * Takes a place. The returned function gives it back, for example once the client has authenticated, and must be
-   * called when the client has gone. `end` is called if another client needs the place.
+   * Takes a place. The returned function gives the place back. It must be called at the latest when the client has
+   * gone. `end` is called if another client needs the place.
    */
   add(origin: string, end: () => void): () => void {
     if (this.size >= this.max) this.endOldest();

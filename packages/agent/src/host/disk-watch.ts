@@ -6,8 +6,8 @@ import { errorCodeOf } from '@drydock/process';
 import { FairPlaces } from './fair-places';
 
 /**
- * A database above its limit times this factor is closed to everybody. Between the limit and that size, sessions can
- * still delete.
+ * Above its limit times this factor, a database is closed to everybody. Between the limit and that size, sessions can
+ * still delete data.
  */
 const farOver = 1.2;
 
@@ -73,8 +73,8 @@ async function namesIn(folder: string): Promise<string[]> {
 /** The shortest pause between two checks of a tenant's disk. The tenant may exceed its limit in between. */
 const everyMs = 5_000;
 /**
- * The pause is longer by this multiple of the time that the last check took. So a tenant with a million folders leaves
- * the places of `checkedAtOnce` to other tenants most of the time.
+ * The pause is longer by this multiple of the time that the last check took. So a tenant with a million folders is
+ * checked rarely, and leaves the places of `checkedAtOnce` to other tenants.
  */
 const restFactor = 10;
 const dueEveryMs = 1_000;

@@ -6,9 +6,9 @@ interface Waiting {
 
 /**
  * Limits how much work runs at the same time: each piece of work takes a place, and organisations share the places. An
- * organisation gets another place only while it holds fewer places than are free.
- * So a single organisation gets half of the places, and a new organisation usually finds a free place. If several
- * organisations wait, the organisation with the fewest places comes first.
+ * organisation gets another place only while it holds fewer places than are free. So a single organisation gets half of
+ * the places, and a new organisation usually finds a free place. If several organisations wait, the organisation with
+ * the fewest places comes first.
  */
 export class FairPlaces {
   private free: number;
@@ -22,7 +22,7 @@ export class FairPlaces {
 
   /**
    * Takes a place, or waits for one. Resolves with a function that gives the place back and must be called once.
-   * Rejects with the signal's reason if the signal is aborted before that.
+   * Rejects with the signal's reason if the signal is aborted while the call waits.
    */
   async take(owner: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
@@ -65,7 +65,7 @@ export class FairPlaces {
 
   /**
    * Returns the number of places that must be given back before the owner may take another place. If the owner holds
-   * places, the number assumes that it gives back its own. If the owner holds none, any owner may give back the places.
+   * places, the number is for places that this owner gives back. If the owner holds none, any owner may give them back.
    */
   shortOf(owner: string): number {
     const held = this.heldBy(owner);

@@ -11,8 +11,9 @@ const ephemeralDefault = 32_768;
 const triesMax = 500;
 
 /**
- * Returns the first port that the kernel may use for outgoing connections, or 32,768 if it is unknown or too low. Only
- * lower ports are given out, so that usually no outgoing connection takes one while the agent restarts.
+ * Returns the first port that the kernel may use for outgoing connections, or 32,768 if that port is unknown or too
+ * low. Only lower ports are given out. Otherwise an outgoing connection could take a port that was given out, while the
+ * agent restarts.
  */
 function firstEphemeralPort(): number {
   try {

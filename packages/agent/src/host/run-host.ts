@@ -12,7 +12,7 @@ export async function runHost(open: () => Promise<{ lifetime: Lifetime; log: Log
     closeOnSignal(lifetime, log);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-    // The process exits, because an agent of which only a part has started would look as if it worked.
+    // The process exits, because an agent that has started only in part would look as if it worked.
     process.exit(1);
   }
 }

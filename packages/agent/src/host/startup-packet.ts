@@ -18,7 +18,7 @@ export type FirstPacket =
   | { kind: 'startup'; protocol: number; parameters: Map<string, string>; bytes: number };
 
 function parseParameters(body: Buffer): Map<string, string> | null {
-  // The body is pairs of zero-terminated texts. An empty name ends it.
+  // The body consists of pairs of zero-terminated texts, a name and a value. An empty name ends the body.
   if (body.length < 1 || body[body.length - 1] !== 0) return null;
   const parts = body.subarray(0, -1).toString('utf8').split('\0');
   if (parts.at(-1) !== '' || parts.length % 2 !== 1) return null;

@@ -24,7 +24,8 @@ const headBytesMax = 64 * 1024;
 const noBytes = Buffer.alloc(0);
 
 /**
- * Writes a frame. Resolves when the frame has left this process, so a caller that waits holds only one frame in memory.
+ * Writes a frame. Resolves when the frame has left this process. A caller that waits for this holds only one frame in
+ * memory.
  */
 function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promise<void> {
   const headBytes = Buffer.from(JSON.stringify(head));
@@ -42,7 +43,7 @@ function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promi
 }
 
 /**
- * Yields frames until the stream ends. No further frame is read while the caller works on one. Throws `interrupted` if
+ * Yields frames until the stream ends. The next frame is read only when the caller asks for it. Throws `interrupted` if
  * the stream ends within a frame, or a frame is too large.
  */
 async function* readFrames(stream: Duplex, bodyBytesMax: number): AsyncGenerator<Frame> {
@@ -129,8 +130,8 @@ export interface ServedChannel {
    */
   ended: Promise<void>;
   /**
-   * The first error of the storage. A refusal of an archive does not count. `runJob` throws this error if the job fails
-   * with `storage_failed`.
+   * The first error of the storage, or undefined. A refusal of an archive is no such error. If the job fails with
+   * `storage_failed`, `runJob` throws this error.
    */
   failure(): unknown;
 }

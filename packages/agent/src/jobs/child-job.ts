@@ -61,8 +61,8 @@ export async function runChildJob<Result>({
 }: ChildJob<Result>): Promise<Result> {
   signal.throwIfAborted();
   const child = await start(['pipe', 'pipe', 'pipe', channel ?? 'ignore']);
-  // The agent closes its own descriptor of the channel, so that the connection ends with the child. The caller does not
-  // notice this close.
+  // The agent closes its own descriptor of the channel, so that the connection ends with the child. The child still has
+  // its own descriptor, so the connection stays open.
   channel?.destroy();
   const kill = (): void => void child.stop('SIGKILL', 0);
   signal.addEventListener('abort', kill, { once: true });

@@ -49,8 +49,9 @@ export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Re
     return resultOf(view, wanted.result, served);
   } catch (error) {
     socket?.destroy();
-    // The cancel does not change a job that has already ended. If the cancel does not arrive, a job with a channel ends
-    // because its channel is broken. A job without a channel ends at the latest when a newer claim submits a job.
+    // A cancellation does not change a job that has already ended. If the cancellation does not arrive, a job with a
+    // channel ends because its channel is broken. A job without a channel ends at the latest when a newer claim submits
+    // a job.
     if (!(error instanceof JobProblem)) await cancelJob(client, id, jobId, claim).catch(() => undefined);
     throw error;
   } finally {

@@ -54,7 +54,7 @@ export class JobJournal {
 
   /**
    * Reads the recorded jobs, those of each site or database in the order of their ends. A job that is recorded as
-   * unfinished ended with an earlier process of the agent.
+   * unfinished was cut off when an earlier process of the agent ended.
    */
   async readAll(): Promise<JobRecord[]> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
@@ -64,8 +64,8 @@ export class JobJournal {
   }
 
   /**
-   * Reads the jobs of a site or database, and removes the oldest finished ones above {@link finishedMax}. Earlier
-   * versions kept thousands of large results, so they are never in memory together.
+   * Reads the jobs of a site or database, and removes the oldest finished ones above {@link finishedMax}. An earlier
+   * version may have left thousands of large results, so each surplus result is removed before the next is read.
    */
   private async readThing(thing: string): Promise<JobRecord[]> {
     const records: JobRecord[] = [];

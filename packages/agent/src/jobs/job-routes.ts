@@ -5,8 +5,8 @@ import type { Jobs } from './jobs';
 
 /**
  * The calls about jobs, which are the same for every kind of agent. The fence of a submission is admitted as a change,
- * after all earlier changes of the site or database. The submission itself runs after that change has ended: it may
- * wait for the end of older jobs, and those may need a change of their own to clean up.
+ * after all earlier changes of the site or database. The submission itself runs after that change has ended. The reason
+ * is that a submission may wait for older jobs to end, and an older job may need a change to clean up.
  */
 export function jobRoutesOf(
   things: string,

@@ -77,7 +77,7 @@ export const jobKind = <Spec, Result>(kind: JobKind<Spec, Result>): AnyJobKind =
   },
 });
 
-/** The reason why the agent ends a job whose work has not ended by itself. */
+/** The reason why the agent ends a job before its work has ended by itself. */
 class Ended extends Error {
   readonly state: JobState;
   readonly code: string;
@@ -343,12 +343,12 @@ export class Jobs {
   private async finish(job: Job, state: JobState, end: Partial<Pick<JobRecord, 'result' | 'problem'>>): Promise<void> {
     job.record = { ...job.record, ...end, state, finished_at: this.now().toISOString() };
     if (state === 'succeeded') job.progress = 1;
-    // Older results go first, so that they make room on a full disk.
+    // Older results are removed before the new one is written, so that they make room on a full disk.
     await this.forgetSurplus(job);
     await this.journal.write(job.record);
   }
 
-  /** Forgets the oldest finished jobs of the site or database of `ended`, except for {@link finishedMax} jobs. */
+  /** Forgets all finished jobs of the site or database of `ended` except the newest {@link finishedMax}. */
   private async forgetSurplus(ended: Job): Promise<void> {
     const { thing_id: thingId, job_id: jobId } = ended.record;
     // The order of the map tells which jobs are the oldest, because the machine's clock may be set back.

@@ -92,7 +92,7 @@ const countedSchema = z.object({
 });
 /** The disk space of a live release at the last count. A part is null until it has been counted. */
 export const siteStorageSchema = z.object({
-  /** The limit of the files, and separately of the database. */
+  /** The limit of the files. The database has a separate limit of the same size. */
   limit_bytes: z.number(),
   files: countedSchema.nullable(),
   database: countedSchema.nullable(),

@@ -63,7 +63,7 @@ export type CountRowsSpec = z.infer<typeof countRowsSpecSchema>;
 const count = z.int().min(0);
 
 /**
- * A path and the reason why it is reported. For a reason in `partlyKept`, the archive has the path, but the path is
+ * A path and the reason why it is reported. If the reason is in `partlyKept`, the archive has the path, but the path is
  * incomplete, mixes several moments or leads nowhere after a restore. For any other reason, the archive lacks the path.
  * A directory that the agent may not read is an exception: the archive has the directory without its content.
  */
@@ -78,7 +78,7 @@ const skippedSchema = z.strictObject({
 });
 export type Skipped = z.infer<typeof skippedSchema>;
 
-/** Limits of a list of skipped paths, because it is sent as one line and read by people. */
+/** Limits of a list of skipped paths. The list is sent as one line, and people read it. */
 const listedMax = { paths: 10_000, characters: 1_500_000 };
 
 const frontPages: ReadonlySet<string> = new Set([

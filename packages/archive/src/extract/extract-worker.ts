@@ -16,15 +16,15 @@ import { BlockContent, type SegmentOrigin } from '../read/read-contents';
 import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './extract-workers';
 
 /**
- * With these flags, `open` fails for an existing path and for a link. An empty staging directory contains neither, but
- * the flags cost nothing.
+ * With these flags, `open` fails for an existing path and for a link. An empty staging directory contains no path and
+ * no link, but the flags cost nothing.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** During the extraction only this process's user may enter a directory. Each directory gets its mode at the end. */
 const stagingMode = 0o700;
 /**
- * These bits are set after the owner and the content, because a change of either makes the kernel clear the set-id
- * bits.
+ * These bits are set after the owner and the content, because the kernel clears the set-id bits when the owner or the
+ * content changes.
  */
 const setIdAndSticky = 0o7000;
 

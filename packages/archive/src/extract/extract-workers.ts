@@ -57,7 +57,7 @@ export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number
 
 /** Limits a heap's young generation to save memory. Most objects of a worker live only while it extracts one block. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
-/** The most idle threads that are kept: as many as one extraction uses by default. */
+/** The most idle threads that are kept. One extraction uses this number of threads by default. */
 const restingMax = 2;
 
 /**
@@ -69,8 +69,8 @@ const resting: Worker[] = [];
 /** Takes an idle thread, or starts a new thread. */
 export function takeThread(): Worker {
   const thread = resting.pop() ?? startThread();
-  // Node itself adds listeners to a new thread. They are removed here: if `restThread` removed them later, the message
-  // port would stop for good.
+  // Node itself adds listeners to a new thread. They are removed before the thread gets work. If `restThread` removed
+  // them later, the message port would stop for good.
   thread.removeAllListeners();
   thread.ref();
   return thread;
@@ -191,7 +191,10 @@ async function answer(
   return { id: request.id, object: await archive.source.read(request.name) };
 }
 
-/** Lists memory that can be moved to a thread. If a Buffer shares memory with other Buffers, it must be copied. */
+/**
+ * Lists the memory of a reply that can be moved to a thread. A Buffer that shares its memory with other Buffers is not
+ * listed, so it is copied.
+ */
 function movable(reply: WorkerAnswer): ArrayBuffer[] {
   if (!('object' in reply) || !(reply.object.buffer instanceof ArrayBuffer)) return [];
   return reply.object.byteLength === reply.object.buffer.byteLength ? [reply.object.buffer] : [];

@@ -129,7 +129,10 @@ interface Target {
   folds: boolean;
 }
 
-/** Makes the staging folder of each root, and tries how its file system compares names. */
+/**
+ * Creates the target directory of each root, and tests whether the file system there ignores case or Unicode
+ * normalisation in names.
+ */
 async function prepareTargets({ roots, foldsNames }: ExtractOptions): Promise<Target[]> {
   const targets: Target[] = [];
   for (const [root, directory] of Object.entries(roots)) {

@@ -25,8 +25,8 @@ export const archiveReasons = {
 export type ArchiveReason = keyof typeof archiveReasons;
 
 /**
- * The error of every refusal. `message` is for operators' logs and may contain paths of the archive, but no key
- * material.
+ * The error with which an archive is refused or an operation stops. `message` is for operators' logs and may contain
+ * paths of the archive, but no key material.
  */
 export class ArchiveError extends Error {
   readonly reason: ArchiveReason;

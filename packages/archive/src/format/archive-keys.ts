@@ -5,8 +5,8 @@ export const keyBytes = 32;
 export const saltBytes = 16;
 
 /**
- * The keys for packing an archive once. Each packing of the same archive id has a separate salt, so that no keystream
- * repeats.
+ * The keys of one packing of an archive. If the same archive id is packed again, the new packing has another salt, so
+ * that no keystream repeats.
  */
 export interface ArchiveKeys {
   salt: Buffer;
@@ -22,7 +22,10 @@ export interface ArchiveKeys {
 /** All keys of one archive. A process that may handle only this archive gets these keys and not the archive key. */
 export interface DerivedKeys extends ArchiveKeys {
   manifest: Buffer;
-  /** 16 public bytes derived from the archive key. By them a reader distinguishes a wrong key from tampering. */
+  /**
+   * 16 public bytes derived from the archive key. They tell a reader whether the key is wrong or the archive was
+   * tampered with.
+   */
   check: Buffer;
 }
 

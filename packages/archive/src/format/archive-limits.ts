@@ -17,7 +17,7 @@ export const defaultLimits: ArchiveLimits = {
   linkedFilesMax: 100_000,
 };
 
-/** Limits of the format. A writer keeps all of them. A reader checks those that bound its memory. */
+/** Limits of the format. A writer keeps all of them. A reader checks at least the limits that bound its memory. */
 export const formatBounds = {
   /** Bytes of file content in a segment. */
   segmentRawBytes: 8 * 2 ** 20,

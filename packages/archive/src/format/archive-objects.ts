@@ -6,7 +6,7 @@ import { formatBounds } from './archive-limits';
 
 /**
  * The place to which an archive is written. An object has at most about 24 MB. If a large file changes while it is
- * packed, it is read again, and its objects are written again under the same names.
+ * packed, the file is read again, and objects that were already written are replaced under the same names.
  */
 export interface ArchiveSink {
   /** Resolves when the object is stored. Once the manifest is stored, all objects are durable. */
@@ -20,8 +20,8 @@ export interface ArchiveSource {
    */
   read(name: string): Promise<Buffer>;
   /**
-   * Fetches and verifies a piece. A source has this function if it verifies objects while it fetches them.
-   * `verifyPiece` then does not read the piece. Rejects like `read`, or with the error of `piece.verify`.
+   * Fetches and verifies a piece. Only a source that verifies objects while it fetches them has this function.
+   * `verifyPiece` calls it instead of reading the piece. Rejects like `read`, or with the error of `piece.verify`.
    */
   hold?(piece: SealedPiece): Promise<void>;
 }

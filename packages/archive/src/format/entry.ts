@@ -2,7 +2,7 @@ import { refuse } from './archive-error';
 import { formatBounds } from './archive-limits';
 import type { ByteString } from './path-bytes';
 
-/** Codes of the entry types. A tombstone says that a path of the parent archive was deleted. */
+/** Codes of the entry types. A tombstone means that a path of the parent chain was deleted. */
 const entryTypes = { file: 1, directory: 2, symlink: 3, hardlink: 4, tombstone: 5, fifo: 6 } as const;
 export type EntryType = keyof typeof entryTypes;
 

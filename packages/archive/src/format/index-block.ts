@@ -19,8 +19,8 @@ export interface IndexBlock {
   segments: SegmentSeal[];
   entries: Entry[];
   /**
-   * The decoded block, whose memory holds the entries' hashes. The reader releases this memory after it has used the
-   * block.
+   * The decoded block, whose memory holds the entries' hashes. The reader releases this memory once it no longer needs
+   * the block.
    */
   raw: Buffer;
 }

@@ -27,7 +27,7 @@ export const manifestSchema = z.strictObject({
    * Version 2 adds links to anywhere, set-group-id of directories, sparse files and more than 256 levels. Version 3
    * adds sticky directories, and paths and targets over 4,000 bytes. Version 4 adds FIFOs, set-id and sticky bits of
    * files, set-user-id of directories, and links and FIFOs with several names. An archive gets the lowest version from
-   * 2 on that has all its features, so that older readers can read it. Version 1 is only read.
+   * 2 on that has everything it uses, so that readers of that version can read it. Version 1 is only read.
    */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(4)]),
   codec: z.literal('zstd'),

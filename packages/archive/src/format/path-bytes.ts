@@ -21,8 +21,8 @@ export function fileCallPath(bytes: ByteString): string | Buffer {
 
 /**
  * Compares paths in the order of walks and indexes: a directory, its content, its next sibling. Siblings are ordered by
- * their bytes, with the slash before all other bytes. In this order a check for duplicates and missing parents must
- * remember only the previous path and the open directories.
+ * their bytes, with the slash before all other bytes. With this order, a check for duplicates and missing parents needs
+ * to remember only the previous path and the open directories.
  */
 export function comparePaths(left: ByteString, right: ByteString): number {
   const length = Math.min(left.length, right.length);

@@ -3,9 +3,10 @@ import { runInThisContext } from 'node:vm';
 import { MessageChannel } from 'node:worker_threads';
 
 /**
- * Frees the memory of an unused Buffer, whose length is 0 afterwards. Buffer memory is outside of the JavaScript heap,
- * and the garbage collector lets about 60 MB of it accumulate in each thread. Running the garbage collector more often
- * would cost more time than decoding. A Buffer that is small or shares its memory is not changed.
+ * Frees the memory of a Buffer that is no longer used. Its length is 0 afterwards. Buffer memory is outside of the
+ * JavaScript heap, and the garbage collector lets about 60 MB of it accumulate in each thread. Running the garbage
+ * collector more often would cost more time than decoding. A small Buffer, and a Buffer that shares its memory, are
+ * left as they are.
  */
 export function releaseMemory(buffer: Buffer): void {
   const memory = buffer.buffer;

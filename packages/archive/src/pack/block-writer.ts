@@ -136,7 +136,7 @@ export class BlockWriter {
   private entryBytes = 0;
   private rawBytes = 0;
   blockCount = 0;
-  /** The oldest format version that covers the entries so far. */
+  /** The lowest format version that has everything that the entries so far use. */
   formatVersion: 2 | 3 | 4 = 2;
   private closing: Promise<void> = Promise.resolve();
 
@@ -195,7 +195,10 @@ export class BlockWriter {
     if (full) await this.closeBlock();
   }
 
-  /** Closes the block unless it is empty. After that, `discardContent` can discard later content. */
+  /**
+   * Closes the block unless it has no entry. Content that is appended after this call can be discarded with
+   * `discardContent`.
+   */
   async closeBlock(): Promise<void> {
     if (this.entries.length === 0) return;
     const { first, segments } = await this.segments.takeSegments();

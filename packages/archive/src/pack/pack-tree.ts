@@ -15,8 +15,8 @@ import { changedWhileRead, linkIntoRelease, type SkippedPath } from './pack-root
 import { closedToUs, type LivePath, readLinkTarget, unlessClosed, walkDirectory } from './walk-directory';
 
 /**
- * The most content that is packed more than once because its file has several names. The copies take no space on disk,
- * so the size of the disk does not limit them.
+ * The most bytes of surplus copies, which are packed because a file has several names. The copies take no space on the
+ * site's disk, so the size of the disk does not limit them.
  */
 const copiedBytesMax = 64 * 2 ** 30;
 
@@ -27,7 +27,8 @@ interface FirstName {
 
 /**
  * Remembers the packed files with several names, and the name of each in the archive. Readers accept a limited number
- * of such files. Each name of a further file is packed as a separate file with its own copy of the content.
+ * of files with several names. Beyond that number, each name is packed as a separate file with its own copy of the
+ * content.
  */
 class HardLinks {
   private readonly firstNames = new Map<string, FirstName>();
@@ -82,7 +83,7 @@ interface TreePacking {
   unchanged: RootTally;
   /** The tree of the parent chain, or null for a full archive. */
   parent: ParentTree | null;
-  /** The time of the parent archive. For a full archive the time does not matter. */
+  /** The time at which the parent archive was made. It is not used for a full archive. */
   parentCreatedAt: Date;
   pace: Pace;
   onSkip: (skipped: SkippedPath) => void;
@@ -194,14 +195,17 @@ const isAsRecorded = async (packing: TreePacking, compared: Compared): Promise<b
   (await hasContent(packing, compared)) &&
   hasAttributes(packing, compared);
 
-/** The most milliseconds by which the clocks of the files' host and of the parent's time may differ. */
+/**
+ * The most milliseconds by which two clocks may differ: the clock of the files' host, and the clock that gave the
+ * parent archive its time.
+ */
 const clockSkewMs = 600_000;
 
 /**
  * Tells whether a file with the recorded size and modification time still has the recorded content. Tools that unpack
- * artifacts give new content the old time. No tool can set the time of the last change of the inode, so a file is read
- * only if it was changed since the parent was made. The next increment finds a change after this reading in the same
- * way.
+ * artifacts give new content the old time. No tool can set the inode's change time. So the content is read only if that
+ * time is later than the parent's time less `clockSkewMs`. A change after this reading is found in the same way by the
+ * next increment.
  */
 async function hasContent(
   { parentCreatedAt, pace }: TreePacking,
@@ -346,7 +350,7 @@ async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise
   }
 }
 
-/** Reads at most `sizeMax` bytes, because reading a log that grows fast would never end. */
+/** Appends at most `sizeMax` bytes. Without this limit, reading a log that grows fast would never end. */
 async function appendLarge(
   file: number,
   sizeMax: number,

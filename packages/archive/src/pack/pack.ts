@@ -115,8 +115,8 @@ interface Packing {
   writer: BlockWriter;
   totals: { entries: number; rawBytes: number; skipped: number };
   /**
-   * The counts that readers add to `totals`: the unchanged paths, which only the parents hold, and the tombstones of
-   * the finished roots.
+   * The counts that a reader's limits cover in addition to `totals`: the unchanged paths, which only the parents hold,
+   * and the tombstones of the finished roots.
    */
   besides: RootTally;
 }
@@ -194,8 +194,8 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
 }
 
 /**
- * Refuses an archive that a reader with these limits would not accept, alone or at the end of its chain. `tally` is the
- * root at work.
+ * Refuses an archive that a reader with these limits would not accept, alone or at the end of its chain. `tally` counts
+ * the root that is being packed.
  */
 function assertAccepted({ limits, totals, besides }: Packing, tally: RootTally): void {
   const packed = totals.entries + tally.entries;

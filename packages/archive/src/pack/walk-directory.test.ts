@@ -6,7 +6,10 @@ import { walkDirectory } from './walk-directory';
 const ordinaryUser = 65_534;
 afterAll(removeFolders);
 
-/** Runs `work` as an ordinary user, who owns the folder. `work` must not wait for anything. */
+/**
+ * Runs `work` as an ordinary user, who owns the folder. `work` must be synchronous, because the user changes for the
+ * whole process.
+ */
 function asOwner<T>(folder: string, work: () => T): T {
   if (process.getuid?.() !== 0) return work();
   chownSync(folder, ordinaryUser, ordinaryUser);

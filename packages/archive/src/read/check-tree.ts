@@ -161,8 +161,8 @@ export function foldName(name: ByteString): string {
 
 /**
  * The names of one directory, as 64-bit hashes in a table with open addressing. A directory may have a million names,
- * so a name takes only 16 to 32 bytes. In about 1 of 37 million directories with a million names, two different names
- * have equal hashes. Then a valid archive is refused, but nothing is lost.
+ * so the table needs only 16 to 32 bytes for a name. In about 1 of 37 million directories with a million names, two
+ * different names have equal hashes. Then a valid archive is refused, but nothing is lost.
  */
 export class FoldedNames {
   private slots = new BigUint64Array(16);

@@ -151,9 +151,9 @@ async function readBlock(archive: OpenArchive, root: ManifestRoot, number: numbe
 
 /**
  * Verifies the manifests of a chain and the links between them, the full archive first. Nothing else is read. The
- * limits apply to each archive alone. Their sum says nothing about what a restore writes, because a newer archive
- * supersedes the streams of older ones, and its tree the paths of older trees. `checkTree` applies the limits to the
- * tree. @throws ArchiveError with the reasons of openArchive, and `chain_gap`, `chain_cycle`, `foreign`
+ * limits apply to each archive alone. The sum of the archives says nothing about the size of a restore, because a newer
+ * archive replaces all streams and some paths of the older archives. `checkTree` applies the limits to the tree.
+ * @throws ArchiveError with the reasons of openArchive, and `chain_gap`, `chain_cycle`, `foreign`
  */
 export async function openChain(
   links: readonly ArchiveLink[],

@@ -12,7 +12,7 @@ export interface OpenedEntry {
   size: number;
   /**
    * Returns the content. The content can be read only once, and only before the next entry is requested. The SHA-256 is
-   * compared at the end of the stream, so the caller must not rely on the content before.
+   * compared at the end of the stream, so the caller must not rely on the content before its end.
    */
   content(): AsyncIterable<Buffer>;
 }
@@ -61,8 +61,8 @@ export interface EntryInTurn {
 
 /**
  * Gives entries to a reader that may request the next entry before it has read the current one. An archive is read in
- * order, so the next entry comes when the reader has finished the current entry. `return` ends the iteration at once,
- * even while the reader waits for an entry.
+ * order, so a request for the next entry waits until the reader has finished the current one. `return` ends the
+ * iteration at once, even while the reader waits for an entry.
  */
 export function entriesInTurn(
   entries: AsyncGenerator<Pick<OpenedEntry, 'path' | 'content'>>,

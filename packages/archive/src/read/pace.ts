@@ -9,8 +9,8 @@ const sliceMilliseconds = 10;
 export type Pace = () => Promise<void> | undefined;
 
 /**
- * Returns a function to call between pieces of synchronous work. Every 10 ms it lets the event loop run. @throws the
- * signal's reason once it is aborted
+ * Returns a function to call between pieces of synchronous work. If 10 ms have passed since the event loop last ran,
+ * the function lets it run. @throws the signal's reason once it is aborted
  */
 export function createPace(signal?: AbortSignal): Pace {
   let started = performance.now();

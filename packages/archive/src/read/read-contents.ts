@@ -8,7 +8,7 @@ import { openFrames } from '../format/sealed-object';
 import type { TreeItem } from './merge-tree';
 import type { NumberedBlock, OpenArchive } from './open-archive';
 
-/** The parts of an archive that reading segments needs. A worker has no other fields of an archive. */
+/** The fields of an archive that are needed to read its segments. A worker thread has only these fields. */
 export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
   /**
    * True if the caller is done with a frame when it requests the next frame. The memory of each frame is then freed at
@@ -134,7 +134,7 @@ export class ContentReader {
    * read the content to its end, or stop the iteration, before the next read.
    */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
-    // Concurrent reads would share one position, and each read would get bytes of the other file.
+    // Concurrent reads would share one position, so each would get bytes of another file.
     if (this.isReading) throw new TypeError('contents are read one at a time');
     this.isReading = true;
     const content = await this.moveTo(block, row);

@@ -219,7 +219,7 @@ describe('chains', () => {
   });
 });
 
-/** A root with one stream of this many bytes, as a dump of a database is. */
+/** Creates a root with one stream of this many bytes, like the dump of a database. */
 const dumpOf = (bytes: number) => {
   const entries = async function* () {
     yield { path: 'dump', content: Readable.from([Buffer.alloc(bytes, 1)]) };

@@ -22,7 +22,7 @@ import { ContentReader } from './read-contents';
 
 interface PiecesOptions {
   /**
-   * True for an archive of a chain that is not the newest. The segments of its streams are left out, because the newest
+   * True for every archive of a chain except the newest. The segments of its streams are left out, because the newest
    * archive holds every stream whole.
    */
   isSuperseded?: boolean;
@@ -118,7 +118,7 @@ export async function verifyChain(
 
 /**
  * Verifies the blocks and segments of one archive, without the other archives of its chain. With `isSuperseded` the
- * segments of streams are not read. The blocks still account for them.
+ * segments of streams are not read, but the blocks that list these segments are verified.
  */
 async function verifyObjects(archive: OpenArchive, options: VerifyOptions, isSuperseded = false): Promise<void> {
   const pace = createPace(options.signal);

@@ -14,8 +14,8 @@ const key = Buffer.alloc(32, 7);
 const expected = { archiveId: randomUUID(), siteId: randomUUID(), orgId: randomUUID() };
 
 /**
- * Packs a small valid archive in memory. Resolves with a function that verifies a changed copy of the archive and
- * resolves with the error.
+ * Packs a small valid archive in memory. The function that it resolves with changes a copy of the archive, verifies the
+ * copy, and resolves with the error of the verification.
  */
 async function archiveOf(): Promise<
   (change: (objects: Map<string, Buffer>) => unknown, entriesMax?: number) => Promise<unknown>

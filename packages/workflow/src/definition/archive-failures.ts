@@ -18,7 +18,10 @@ interface FinalFailure {
   codes: Record<ArchiveKind, ProblemCode>;
   /** The kinds of archive for which staff are called, because the customer cannot remove the cause. */
   alarms: readonly ArchiveKind[];
-  /** Whether the customer is shown the message of the ArchiveError, because it names only a limit or a format. */
+  /**
+   * Set if the customer is shown the message of the ArchiveError. The messages of these failures name only a limit or a
+   * format.
+   */
   tellsDetail?: true;
 }
 
@@ -37,9 +40,9 @@ const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure 
 const tampered = ofArchive('backup_tampered', 'copy_tampered');
 
 /**
- * Maps each reason for which an archive, its storage or its content is refused to a problem code, and says for which
- * kinds of archive staff are called. `may_pass` marks a transient reason, after which the step is tried again until its
- * attempts are used up. Every other reason is final.
+ * The problem code for each reason for which an archive, its storage or its content is refused, and the kinds of
+ * archive for which staff are called. `may_pass` marks a transient reason, after which the step is tried again until
+ * its attempts are used up. Every other reason is final.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
   // The archive or its chain is not the expected one, or its bytes are not those that Drydock wrote.
@@ -99,7 +102,10 @@ export function archiveFailure(
   return fail(failure.codes[kind], { ...detail, ...told, ...alarm, internal: String(error), cause: error });
 }
 
-/** Finds the ArchiveError in an error or in its chain of causes. Null if none is among the first five errors. */
+/**
+ * Finds the ArchiveError in a chain of causes. Only the error and its next four causes are searched. Null if none of
+ * them is an ArchiveError.
+ */
 export function archiveErrorIn(error: unknown): ArchiveError | null {
   let cause = error;
   for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {

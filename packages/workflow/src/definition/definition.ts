@@ -25,13 +25,13 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
   attempt: number;
   /**
    * The number of earlier attempts that have failed and count against `attemptsMax`. Unlike `attempt` it leaves out
-   * attempts whose worker died or was stopped, and those that could not reach a dependency during a short outage. For
-   * `undo` it counts failures of the undo.
+   * attempts that were postponed, attempts whose worker died or was stopped, and attempts that could not reach a
+   * dependency during a short outage. For `undo` it counts failures of the undo.
    */
   failures: number;
   /**
-   * Aborted when the lease is lost, the step's `timeoutSeconds` are over or the process ends. The step must then stop
-   * at the next safe place and reject.
+   * Aborted when the lease is lost, the step's `timeoutSeconds` are over, or the process begins to stop. The step must
+   * then stop at the next safe place and reject.
    */
   signal: AbortSignal;
   /**
@@ -49,8 +49,8 @@ export interface StepLimits {
    */
   timeoutSeconds?: number;
   /**
-   * The number of attempts with a transient failure after which the step has failed for good. An attempt whose process
-   * died does not count. Default 5.
+   * The step fails for good after this number of attempts with a transient failure. Attempts that {@link
+   * StepContext.failures} leaves out do not count. Default 5.
    */
   attemptsMax?: number;
   /** The step's share of the workflow's progress, relative to the other steps. Default 1. */
@@ -64,7 +64,8 @@ export interface StepLimits {
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
   /**
-   * Whether a run leaves this step out if the step was added to the code after the run had passed the step's position.
+   * For a step that was added to the code after a run had passed its position: true if the run continues without the
+   * step, false if the run waits for staff.
    */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
@@ -95,14 +96,14 @@ export interface StartableWorkflow<Input> {
 }
 
 /**
- * A workflow as a plain value. Requests start the workflow, and a worker runs it with the worker's context. The `build`
- * of a builder makes a definition; see {@link workflowsFor}.
+ * A workflow as a plain value. Requests start the workflow, and a worker runs it with the worker's context. A
+ * definition is made by {@link WorkflowBuilder.build}.
  */
 export interface WorkflowDefinition<Context, Tx, Input = unknown> extends StartableWorkflow<Input> {
   steps: readonly StepDefinition<Context, Tx>[];
   /**
-   * Whether a schedule starts the workflow every minute or so. Such a workflow mostly finds nothing to do. So its
-   * traces are sampled as rarely as traces of reads, and its steps are logged at debug.
+   * True for a workflow that a schedule starts every minute or so and that mostly finds nothing to do. Its traces are
+   * sampled as rarely as traces of reads, and its steps are logged at debug.
    */
   isRoutine?: boolean;
   /**
@@ -135,9 +136,9 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   /**
    * Appends a step. `name` is shown to people. It must be unique in the workflow and never change, because the record
    * identifies the step by it. Throws if another step has the name, or if the name cannot be part of a fault point.
-   * `skipIfPassed` is for a step that is inserted between existing ones. A run that is already past the new step's
-   * position continues without the step. So later steps must not need the step, and its output is optional for them.
-   * Without `skipIfPassed` a run past the position waits for staff.
+   * `skipIfPassed` is for a step that is inserted between existing ones. With it, a run that has already passed the new
+   * position continues without the step, so later steps must not need the step's output. Without it, a run that has
+   * passed the position waits for staff.
    */
   step<const Name extends string, Output, Skip extends boolean = false>(
     name: Name,
@@ -160,8 +161,8 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
 
 /**
  * Makes the function by which a service defines its workflows: `const defineWorkflow = workflowsFor<WorkContext,
- * Tx>()`. `Context` is the type of the parts that its worker gives to every step. `Tx` is the transaction of its
- * stores.
+ * Tx>()`. `Context` is the type of the context that the service's worker gives to every step. `Tx` is the type of a
+ * transaction of the service's stores.
  */
 export function workflowsFor<Context, Tx>() {
   return <Input>(
@@ -210,8 +211,9 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
 }
 
 /**
- * The four pauses between five attempts last at most 32 s together (`backoffSeconds`), which a customer can wait for. A
- * dependency that cannot be reached uses up no attempts at first, unless an attempt took minutes (`isOutOfReach`).
+ * The four pauses between five attempts last at most 32 s together (`backoffSeconds`), which a customer can wait for.
+ * An attempt that cannot reach a dependency uses up none of the five while the outage is short, unless the attempt took
+ * minutes (`isOutOfReach`).
  */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 

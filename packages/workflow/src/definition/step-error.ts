@@ -66,9 +66,9 @@ export const conclude = (
 
 /**
  * Postpones the step: `throw retryLater({ seconds })`. The step runs again after that time, under a new fence, without
- * using up an attempt. A step may be postponed for 24 hours after its first start, and for 24 hours after each retry by
- * staff. For an undo the first 24 hours begin when the workflow begins to be undone. A later postponement counts as a
- * failed attempt.
+ * using up an attempt. A step may be postponed for 24 hours after its first start. An undo may be postponed for 24
+ * hours after the workflow began to be undone. Each retry by staff gives another 24 hours. After that time, a
+ * postponement counts as a failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 
@@ -92,14 +92,17 @@ export class StepTimeout extends Error {
 
 /**
  * The text, cut to `charsMax` characters with an ellipsis after them. A cut through a surrogate pair leaves no half of
- * it, because Postgres and the keys service refuse such a text.
+ * the pair, because Postgres and the keys service refuse a text that contains one.
  */
 export const cutText = (text: string, charsMax: number): string =>
   text.length > charsMax ? `${text.slice(0, charsMax).toWellFormed()}…` : text;
 
 const reasonCharsMax = 500;
 
-/** The reason of a refusal as customers are told. A database's error may quote a whole statement, so it is cut. */
+/**
+ * The reason of a refusal as it is shown to customers. It is cut, because a database's error may quote a whole
+ * statement.
+ */
 export const shortReason = (reason: string): string => cutText(reason, reasonCharsMax);
 
 export const messageOf = (error: unknown): string =>

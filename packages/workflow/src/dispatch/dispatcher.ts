@@ -10,7 +10,7 @@ import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameO
 /** Enqueues a job for an accepted workflow, so that the workflow begins at once. */
 export interface Dispatcher {
   /**
-   * Must be called after the commit. Returns at once and never throws, because the sweep replaces a job that is lost.
+   * Must be called after the commit. Returns at once and never throws. If the job is lost, the sweep adds another one.
    */
   enqueue(workflow: JobTarget, queue?: QueueKind): void;
   close(): Promise<void>;
@@ -19,8 +19,8 @@ export interface Dispatcher {
 export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'> & { kind: string };
 
 /**
- * The number of waiting jobs up to which a new job is added directly. Above this number the sweep decides the order,
- * because the sweep is fair between organisations and a queue is not.
+ * The number of waiting jobs up to which `enqueue` adds a job. Above this number the sweep decides the order, because
+ * the sweep is fair between organisations and a queue is not.
  */
 const waitingMax = 50;
 /** Milliseconds for which a reading of the queue's length is used. */

@@ -45,7 +45,7 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
   it('runs the next workflow of an organisation as soon as one of its slots is free', async () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
-    // The first sweep may find the queue not reached yet, so the test wakes the sweep until a job runs. From then on,
+    // The queue may not be reached yet at the first sweep, so the test wakes the sweep until a job runs. From then on,
     // only freed slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
     world.engine([dawdle], { concurrency: 1, sweepMs: 3_600_000, listener });

@@ -33,8 +33,8 @@ export interface QueueAddress {
 }
 
 /**
- * The time limit of a call. A healthy queue answers sooner, and no request should wait for longer. A call that timed
- * out may still add the job. A late job is harmless, because a job only names the workflow to look at.
+ * The time limit of a call. A healthy queue answers sooner. A call that timed out may still add its job. A late job is
+ * harmless, because a job only names the workflow to look at.
  */
 const callTimeoutMs = 1_500;
 
@@ -49,7 +49,7 @@ const { age } = keptJobs;
 
 /**
  * Every 50th job removes the finished jobs above `count`. In Postgres the removal reads all finished jobs of the queue.
- * If each job did this, all jobs would be a tenth slower.
+ * If every job did this, each job would take a tenth longer.
  */
 const jobsPerTrim = 50;
 
@@ -174,8 +174,8 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
 }
 
 /**
- * Opens a queue in Redis. The client connects before BullMQ gets it, and refuses calls whenever it is disconnected.
- * The client's offline queue is off, because it would keep the jobs of requests and send them late.
+ * Opens a queue in Redis. BullMQ gets the client only after the client has connected. The client has no offline queue,
+ * so a call rejects at once while the client is disconnected. An offline queue would keep the jobs and send them late.
  */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const client = openRedis(queueUrl, {
@@ -236,8 +236,8 @@ export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
  * The two queues of a service. `interactive` is for short work that somebody waits for. It has separate slots, so that
- * long restores do not delay the restart of an application. The sweep uses `interactive` for a workflow with a
- * `start_by` that no worker has claimed yet, and `default` for all others.
+ * long restores do not delay the restart of an application. The sweep uses `interactive` for a workflow that has a
+ * `start_by` and was never claimed, and `default` for every other workflow.
  */
 export type QueueKind = 'default' | 'interactive';
 
@@ -264,7 +264,7 @@ const noSpan: Span<Context> = {
 
 /**
  * Whether a new span would belong to a trace. Probes belong to no trace, nor do the jobs of workflows that a schedule
- * has started. Such a workflow begins its own trace when it runs.
+ * has started. A workflow of a schedule begins its own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);

@@ -26,7 +26,10 @@ function openBoth(queueUrl: string) {
   const worker = openWorker({ ...address, concurrency: 2, handle, delivered: ignore });
   const queue = openQueue(address);
   return {
-    /** Enqueues the same job until one is delivered, because a job may be lost. Resolves with the number of tries. */
+    /**
+     * Enqueues the same job again and again until it is delivered, because a job may be lost. Resolves with the number
+     * of attempts.
+     */
     enqueue: async (): Promise<number> => {
       const workflowId = uuidv7();
       let attempts = 0;

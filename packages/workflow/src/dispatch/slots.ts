@@ -3,13 +3,14 @@ import type { WorkflowJob } from './queue';
 /** Slots of one worker, shared between organisations. */
 export interface Slots {
   /**
-   * Asks for a slot. `taken`: the job has a slot. `waits`: the organisation may have no further slot now, and the job
+   * Asks for a slot. `taken`: the job has a slot. `waits`: the organisation must not take another slot now, and the job
    * is kept until `next` returns it. `declined`: too many jobs of the organisation are kept already.
    */
   take(job: WorkflowJob): 'taken' | 'waits' | 'declined';
   /**
    * Gives back the slot of a run of `orgId` that has ended. Returns the waiting job that has the slot now; undefined if
-   * the slot is free. Other organisations that wait and have no slot come first, in turn, and then `orgId` itself.
+   * the slot is free. An organisation that waits and has no slot gets the freed slot before `orgId`. If several wait
+   * without a slot, they get slots in turn.
    */
   next(orgId: string): WorkflowJob | undefined;
   /** The organisations that use their whole share. */

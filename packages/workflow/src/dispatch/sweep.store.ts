@@ -22,8 +22,8 @@ export interface DueQuery {
   /** The organisation at which the query begins, in the order of their ids. */
   fromOrg: string;
   /**
-   * Whether each organisation with due work has already got a job in this sweep. If so, the query takes several
-   * workflows of an organisation. A query that covers all organisations does so in any case.
+   * Whether each organisation with due work has already got a job in this sweep. If so, the query may take several
+   * workflows of an organisation. A query that covers all organisations may take several in any case.
    */
   hadTurns: boolean;
 }
@@ -45,8 +45,8 @@ const rowsMax = 1_000;
 /**
  * Marks the next due workflows as dispatched, and returns them in the order in which to enqueue them: one of each
  * organisation, then a second of each. Calls that begin at the `nextOrg` of the previous call reach every organisation
- * in turn. Rows that another sweep has locked are skipped. The commit is asynchronous, because a mark that a crash of
- * Postgres loses only causes one job too many.
+ * in turn. Rows that another sweep has locked are skipped. The commit is asynchronous, because the loss of a mark in a
+ * crash of Postgres causes only one job too many.
  */
 export async function takeDueWorkflows(sql: Sql, query: DueQuery): Promise<DuePage> {
   const { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs, fromOrg, hadTurns } = query;
@@ -77,8 +77,8 @@ const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp
     OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
   AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= statement_timestamp())`;
 
-// The query finds the organisations with queued or running work by one look-up in the index for each, however many rows
-// an organisation has. The next query begins at the organisation after the last one that this query covers.
+// The query makes one look-up in the index for each organisation with queued or running work, however many rows the
+// organisation has. The next query begins at the organisation after the last one that this query covers.
 const takeDueSql = `
   WITH RECURSIVE orgs (org_id, place) AS (
     (SELECT org_id, 1 FROM workflow WHERE status IN ('queued', 'running') AND org_id >= $6::uuid

@@ -34,8 +34,8 @@ export interface SweptQueue {
   queue: JobQueue;
   slots: Slots;
   /**
-   * The most waiting jobs that the sweep puts into the queue. The number is small, so that the sweep still decides the
-   * order.
+   * The number of waiting jobs up to which the sweep fills the queue. It is small, so that the sweep and not the queue
+   * decides the order.
    */
   waitingMax: number;
   /** Seconds since this worker last received a job from the queue. */
@@ -48,7 +48,10 @@ export interface SweptQueue {
   fromOrg: string;
 }
 
-/** The seconds without a job after which a probe checks the queue. They are fewer than `unreadyAfterSeconds`. */
+/**
+ * The seconds without a job after which a probe checks the queue. They are fewer than `unreadyAfterSeconds`, so that a
+ * working queue delivers the probe before the worker counts as unready.
+ */
 const probeAfterSeconds = 20;
 
 /**
@@ -116,9 +119,9 @@ async function enqueueDue<Tx>(
   const waiting = await queue.waiting();
   if (silentSeconds() > probeAfterSeconds && waiting === 0) await queue.enqueue('probe', probeJob);
   let room = waitingMax - waiting;
-  // Counts the rounds through all organisations. A sweep that begins in the middle first completes a partial round,
-  // which does not count. In the second round the organisations share the room that the first round has left in the
-  // queue.
+  // Counts the rounds through all organisations. A sweep that does not begin at the first organisation first completes
+  // a partial round, which is not counted. In the second round the organisations share the room that the first round
+  // has left in the queue.
   let rounds = own.fromOrg === firstOrg ? 0 : -1;
   for (let looks = 0; hasWork && room > 0 && looks < looksMax; looks += 1) {
     const { due, nextOrg } = await takeDueWorkflows(database.sql(), {

@@ -81,8 +81,8 @@ function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, proce
 }
 
 /**
- * Opens a worker on Redis. BullMQ makes a second client for blocking calls from this client. Both clients reconnect
- * until Redis answers.
+ * Opens a worker on Redis. BullMQ duplicates the client, and uses the second one for blocking calls. Both clients
+ * reconnect until Redis answers.
  */
 function onRedis({ queueUrl, queueName, log }: QueueAddress, common: Common, processor: Processor): Running {
   const client = openRedis(queueUrl, { maxRetriesPerRequest: null, retryStrategy: reconnectMs });
@@ -140,12 +140,12 @@ class RetryingPool extends Pool {
     super({ ...config, options: '-c search_path=bullmq' });
   }
 
-  /** This pool as BullMQ's type of a pool. The two types differ only in the overloads of `on`. */
+  /** This pool with BullMQ's type `PgPool`. The two types differ only in the overloads of `on`. */
   forBullmq(): PgPool {
     return this as unknown as PgPool;
   }
 
-  /** Makes `connect` reject at once when it fails. Called before the pool is closed. */
+  /** Makes a failed `connect` reject instead of trying again. It is called before the pool is closed. */
   stopRetrying(): void {
     this.isRetrying = false;
   }

@@ -20,9 +20,11 @@ export interface WorkflowContext<Tx> {
 }
 
 interface ApiConnection<Tx> {
-  /** The parts for the handlers. */
   connected: Pick<WorkflowContext<Tx>, 'listener' | 'enqueue'>;
-  /** Wakes the worker's deliveries. To be called after each commit, because a change at once has an audit entry too. */
+  /**
+   * Wakes the worker, which delivers audit entries and events. It must be called after each commit, because a change
+   * without a workflow writes an audit entry too.
+   */
   changed(): void;
 }
 
@@ -151,9 +153,10 @@ export function assertAllowed(refusal: Refusal | null): void {
 }
 
 /**
- * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress. If it returns null, no query
- * is needed, because {@link acceptWorkflow} itself refuses work in progress. If it refuses, the real state is read and
- * `refuse` is asked again, because work in progress is reported before any other refusal.
+ * Throws the refusal that `refuse` returns, if there is one. `refuse` is first called as if no work were in progress.
+ * If this call returns null, the real state is not read, because {@link acceptWorkflow} itself refuses work in
+ * progress. If it returns a refusal, the real state is read and `refuse` is called again, because work in progress is
+ * reported before any other refusal.
  */
 export async function assertAllowedOn(
   sql: Sql,

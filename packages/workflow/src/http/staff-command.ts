@@ -76,7 +76,10 @@ const listParked = (sql: Sql): Promise<Parked[]> =>
       LIMIT ${listedMax + 1}`,
   );
 
-/** Records the decision and makes the workflow due. A worker's next sweep finds it, so the command needs no queue. */
+/**
+ * Records the decision and makes the workflow due. A worker's next sweep finds the workflow, so the command needs no
+ * queue.
+ */
 async function decide<Tx>(
   database: Database<Tx>,
   decision: 'retry' | 'abandon',

@@ -87,8 +87,8 @@ interface WorkerOptions<Context, Tx> {
 }
 
 /**
- * The longest pause between two reads of an outbox, in milliseconds. The announcement of a change causes a read
- * sooner. But an announcement may be lost, and a command of staff announces nothing.
+ * The longest pause between two reads of an outbox, in milliseconds. The announcement of a change causes an earlier
+ * read. This pause matters if an announcement is lost, and for commands of staff, which announce nothing.
  */
 const outboxMs = 5_000;
 const purgeMs = 3_600_000;
@@ -116,8 +116,8 @@ export function composeWorkerProcess<Context, Tx>(
   const eventDelivery = createOutboxDelivery({ ...towardsKeys, outbox: eventOutbox, everyMs: outboxMs });
   const listener = createListener({ connectionString: config.DATABASE_URL, log });
   lifetime.onClose('listener', () => listener.close());
-  // Each change of a workflow, and each write of the API, is announced after the commit. By then its audit entry and
-  // its event are in the outboxes.
+  // Each change of a workflow, and each write of the API, is announced after the commit. By then the audit entry and
+  // the event of the change are in the outboxes.
   listener.onMessage(() => {
     auditDelivery.ring();
     eventDelivery.ring();

@@ -23,7 +23,9 @@ interface Subject {
 
 const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
 
-/** A type of resource with workflows. Each type has its own paths, and all types share these handlers. */
+/**
+ * A type of resource that has workflows. Each type has its own paths, and all types share the handlers in this file.
+ */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
   /** The path parameter that has the resource's id. */

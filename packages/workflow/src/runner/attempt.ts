@@ -36,8 +36,8 @@ interface AttemptLimits {
 const stopGraceMs = 8_000;
 
 /**
- * Runs `work` and returns how it ended. The signal is aborted when the lease is lost, when the process ends, or when
- * the step's time is up. Never rejects.
+ * Runs `work` and returns how it ended. The signal is aborted when the lease is lost, when the process begins to stop,
+ * or when the step's time is up. Never rejects.
  */
 export async function attempt<T>(
   limits: AttemptLimits,
@@ -80,7 +80,7 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
 
 function endOf<T>(result: Caught<T> | undefined, limits: AttemptLimits, late: AbortSignal): AttemptEnd<T> {
   if (limits.lease.aborted) return { end: 'left' };
-  // Completed work counts even if its time was up.
+  // Work that completes after its time was up still counts.
   if (result?.ok) return { end: 'done', value: result.value };
   const error = result?.error;
   if (error instanceof LeaseLost) return { end: 'left' };

@@ -48,8 +48,8 @@ export interface EngineOptions<Context, Tx> {
    */
   outageSecondsMax?: number;
   /**
-   * The milliseconds without a failure after which an outage counts as over. An attempt that took longer uses up an
-   * attempt, even if it failed because of an outage. Default 120,000.
+   * The milliseconds without a failure after which an outage counts as over. A failed attempt that took longer than
+   * this always uses up an attempt, even if an outage made it fail. Default 120,000.
    */
   outagePassedAfterMs?: number;
 }
@@ -95,8 +95,8 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
   const following = new Set<Promise<void>>();
   let raising: Promise<unknown> | undefined;
   /**
-   * Raises the fences before the first claim, because the database may have been restored from a backup while no worker
-   * ran.
+   * Raises the fences once, before the first claim, because the database may have been restored from a backup while no
+   * worker ran.
    */
   const raiseOnce = async (): Promise<void> => {
     raising ??= raiseFences(database);
@@ -116,8 +116,9 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     }
   };
   /**
-   * Gives the slot of an ended run to a waiting job; see {@link Slots.next}. If no job gets the slot, an organisation
-   * that used its whole share may have due work that is not in the queue. In that case the sweep is woken.
+   * Gives the slot of an ended run to a waiting job; see {@link Slots.next}. If no job gets the slot although some
+   * organisation used its whole share, the sweep is woken, because that organisation may have due work that is not in
+   * the queue.
    */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;

@@ -127,8 +127,8 @@ async function leaveEnding<Context, Tx>(execution: Execution<Context, Tx>, error
 }
 
 /**
- * The pause before the next attempt, at least half a second. It has full jitter, so that workflows that failed together
- * do not retry together.
+ * The pause before the next attempt, from 0.5 to 60.5 seconds. It has full jitter, so that workflows that failed
+ * together do not retry together.
  */
 export function backoffSeconds(failures: number, random: () => number = Math.random): number {
   const ceiling = Math.min(60, 2 ** Math.min(failures, 10));
@@ -140,8 +140,8 @@ export interface Outages {
   /**
    * Records that the step `what` could not reach a dependency just now, in an attempt that took `ranMs`. Returns true
    * while the outage is short. Returns false once the outage has lasted too long, and for a long attempt. A long
-   * attempt has reached its dependency, and may have brought it down itself. If it used up no attempt, it would do so
-   * again and again.
+   * attempt had reached its dependency, and may have brought the dependency down itself. If a long attempt were not
+   * counted, the step could bring its dependency down for ever.
    */
   isPassing(what: string, ranMs: number): boolean;
 }
@@ -154,13 +154,13 @@ const outageSecondsDefault = 900;
 
 /**
  * The time without a failure after which an outage counts as over. During an outage a step is tried again every few
- * seconds, so a longer silence means that the outage is over. An attempt that took longer is a long one.
+ * seconds, so a longer silence means that the outage is over. An attempt that took longer than this is a long attempt.
  */
 const passedAfterMsDefault = 120_000;
 
 /**
- * Each worker has its own record of outages. A worker that starts during an outage counts from the first failure that
- * it sees.
+ * Makes a worker's own record of outages. A worker that starts during an outage counts the outage from the first
+ * failure that the worker sees.
  */
 export function createOutages(secondsMax = outageSecondsDefault, passedAfterMs = passedAfterMsDefault): Outages {
   const met = new Map<string, { sinceMs: number; lastMs: number }>();

@@ -9,8 +9,8 @@ export interface RecordedStep {
 type Plan =
   /**
    * The run continues with the step at `next`, or only with the end if `next` is steps.length. `names` are the steps of
-   * the present code without those that `skipIfPassed` leaves out. `relist`: the record has an older list of steps and
-   * must be brought up to date.
+   * the present code without those that `skipIfPassed` leaves out. `relist` is true if the record has another list of
+   * steps, which must be replaced.
    */
   | { go: true; next: number; names: string[]; relist: boolean }
   /** The record does not match the present code. Continuing could repeat or omit work. */
@@ -19,8 +19,8 @@ type Plan =
 interface PlannedStep {
   name: string;
   /**
-   * Whether a run leaves this step out if the run has begun or completed a later step and its record lacks this step. A
-   * run like that began before this step was added to the code.
+   * True if a run may leave this step out. A run does so if it has begun or completed a later step and its record lacks
+   * this step, because the step was added to the code after the run had begun.
    */
   skipIfPassed: boolean;
 }

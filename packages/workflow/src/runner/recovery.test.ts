@@ -157,8 +157,8 @@ describe('recovery', () => {
       detail: 'It is taken back.',
       after: 'step_failed',
     });
-    // The record is changed as if all attempts but the last to write the end had failed, so that the test need not wait
-    // for the pauses.
+    // Four of the five attempts to write the end are recorded as failed, so that the test need not wait for the pauses
+    // between them.
     await world.pool.query('UPDATE workflow SET end_failures = 4 WHERE id = $1', [workflowId]);
     await reaches(workflowId, 'needs_attention');
     isBroken = false;

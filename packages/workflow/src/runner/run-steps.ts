@@ -18,7 +18,7 @@ import {
   waitMaxSeconds,
 } from './leave-claim';
 
-/** The end of an attempt that is not done. `ranMs` is the time that the attempt took. */
+/** The end of an attempt that did not complete its step or undo. `ranMs` is the time that the attempt took. */
 type Unfinished = Exclude<AttemptEnd<void>, { end: 'done' }> & { ranMs: number };
 
 /** Runs the steps from `next` on, and then the end. Each step is checkpointed before the next one starts. */

@@ -76,7 +76,8 @@ function readyOf<Context, Tx>(
   runner: Runner<Context, Tx>,
   claim: Claim,
 ): { definition: WorkflowDefinition<Context, Tx>; input: unknown } | string {
-  // Staff can abandon a workflow of an unknown kind or with an unreadable input. No hook is called then.
+  // Staff can abandon a workflow even if its kind is unknown or its input is unreadable. In that case no hook is
+  // called.
   const unreadable = (why: string) =>
     claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why;
   const definition = runner.definitions.get(claim.kind);

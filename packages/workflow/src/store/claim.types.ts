@@ -41,7 +41,10 @@ export interface Claim extends ClaimKey {
   request_id: string;
   traceparent: string | null;
   direction: Direction;
-  /** The number of successive earlier claims whose lease expired before a checkpoint, mostly because a worker died. */
+  /**
+   * The number of successive earlier claims whose lease expired, mostly because the worker died. A checkpoint sets the
+   * number to 0.
+   */
   consecutive_crashes: number;
   /** The number of failed attempts to write the end. */
   end_failures: number;
@@ -101,7 +104,8 @@ export interface CancelledRow {
 }
 
 /**
- * How the handling of a job ended, for logs and traces. `ignored`: the job started nothing. `released`: the workflow
- * continues later. `left`: the worker stopped without giving the claim back, for example because the claim was lost.
+ * How the handling of a job ended, for logs and traces. `ignored`: the job started nothing, or waits in the worker's
+ * memory for a slot. `released`: the workflow continues later. `left`: the worker stopped without giving the claim
+ * back, for example because the claim was lost.
  */
 export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';

@@ -118,9 +118,9 @@ export const dueChannel = 'workflow_due';
 const gatherMs = 15;
 
 /**
- * Makes the function that announces the change of a workflow to all listeners. The function is called after the commit,
- * because a NOTIFY in the workflow's own transaction would hold a lock of the whole cluster until the commit is on the
- * disk. A lost notification does no harm, because every user of a listener also polls.
+ * Makes the function that announces the change of a workflow to all listeners. The function must be called after the
+ * commit, because a NOTIFY in the workflow's own transaction would hold a lock of the whole cluster until the commit is
+ * on the disk. A lost notification does no harm, because every user of a listener also polls.
  */
 export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => void {
   const gathered = new Set<string>();

@@ -7,7 +7,7 @@ import type { Sql } from '@drydock/service/database';
  */
 const keptDays = 120;
 
-/** The most workflows in one statement, so that no statement holds many rows for long. */
+/** The most workflows that one statement removes, so that no statement locks many rows for long. */
 const batchMax = 100;
 
 const purgeSql = `
@@ -19,14 +19,15 @@ const purgeSql = `
 
 /**
  * Removes at most `batchMax` workflows that ended more than 120 days ago, with their steps. Resolves with whether there
- * may be more. Workers that purge at once do not wait for each other, because each skips rows that another has locked.
+ * may be more. Workers that purge at the same time do not wait for each other, because each skips rows that another has
+ * locked.
  */
 export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 /**
  * Removes old runs of one of the platform's own workflows (about `platform` or a `deploy_target`), which schedules
- * start again and again. Successful runs are removed after a day, failed runs after 30 days. Each run of such a
- * workflow calls this function, so one batch of each status suffices.
+ * start again and again. Successful runs are removed after a day, failed runs after 30 days. Each run of the platform's
+ * workflows calls this function, so one batch of each status suffices.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

@@ -93,7 +93,7 @@ const limitedExtra = (extra: Record<string, unknown>): Record<string, unknown> =
 
 /**
  * A workflow's failure as customers see it: at most 60 kB of JSON, also if an earlier release has stored more. An event
- * contains it, and the keys service takes only events of a limited size.
+ * contains the failure, and the keys service takes only events of a limited size.
  */
 export function viewFailure(failure: WorkflowFailure | null, requestId: string): NonNullable<WorkflowView['error']> {
   const told = failure ?? { code: 'step_failed' as const };

@@ -14,7 +14,7 @@ export interface Schedule {
   input: unknown;
   /** The time between two runs. `dailyAt` is `HH:MM` in UTC. */
   interval: { intervalSeconds: number } | { dailyAt: string };
-  /** The time of the first run. By default it is the next sweep. */
+  /** The time of the first run. By default the next sweep starts it. */
   firstRunAt?: Date;
 }
 

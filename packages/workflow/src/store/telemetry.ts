@@ -34,14 +34,14 @@ export function activeTraceparent(): string | undefined {
   return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** Runs `work` in the trace of `traceparent`, whatever trace is active. Null runs it outside any trace. */
+/** Runs `work` in the trace of `traceparent`, whatever trace is active. With null, `work` runs outside any trace. */
 export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
   context.with(contextOfTraceparent(traceparent), work);
 
 /**
- * The parent of the spans of a workflow's run: the active span if it belongs to the trace of the workflow's row
- * (`traceparent`), and otherwise `traceparent`. A job may carry another trace than the row. If the row has no trace,
- * the active span is the parent, or a new trace begins.
+ * Returns the parent for the spans of a workflow's run. If the workflow's row has no trace, the parent is the active
+ * span, or a new trace begins. If the active span belongs to the row's trace, that span is the parent. Otherwise the
+ * parent is the row's `traceparent`, because a job may carry another trace than the row.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);

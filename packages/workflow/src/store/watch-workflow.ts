@@ -135,7 +135,7 @@ export interface Pauses {
   close(): void;
 }
 
-/** With a listener, a change of the workflow ends a pause early. Without a listener, only `signal` does. */
+/** With a listener, a change of the workflow ends a pause early. `signal` ends a pause early in any case. */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;
   let wake = (): void => {

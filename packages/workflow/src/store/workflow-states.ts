@@ -79,7 +79,7 @@ const insertSql = (audited: string): string => `
  * clock. The start of the step to run is written too, so that an attempt is counted before its work. Undefined if the
  * workflow cannot be claimed now, or belongs to another organisation than the job says.
  *
- * The commit is never asynchronous, because a fence that a crash of Postgres loses could be given out twice.
+ * The commit is never asynchronous. If a crash of Postgres lost the commit, the same fence could be given out twice.
  */
 export async function claimWorkflow(
   sql: Sql,
@@ -147,8 +147,8 @@ const renewSql = `
   WHERE ${claimedFor('renewLease')} RETURNING id`;
 
 /**
- * Writes the progress. The commit is asynchronous, because progress that a crash of Postgres loses does no harm. After
- * the loss of the claim nothing is written, and the next renewal of the lease reports the loss.
+ * Writes the progress. The commit is asynchronous, because the loss of progress in a crash of Postgres does no harm. If
+ * the claim is lost, this statement writes nothing, and the next renewal of the lease reports the loss of the claim.
  */
 export const reportProgress = (sql: Sql, claim: ClaimKey, percent: number): Promise<unknown> =>
   sql.query(progressSql, [claim.id, claim.fence, percent]);
@@ -186,7 +186,7 @@ const relistSql = `
   )
   SELECT id FROM ours`;
 
-/** Begins the next step after {@link relistSteps}. Otherwise a claim or a checkpoint begins each step. */
+/** Begins the next step after {@link relistSteps}. In every other case a claim or a checkpoint begins the step. */
 export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
   writeFenced(sql, claim, beginStepSql, [step]);
 

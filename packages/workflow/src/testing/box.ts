@@ -10,7 +10,7 @@ import path from 'node:path';
 export interface Box {
   stage(text: string, by: Caller): void;
   unstage(by: Caller): void;
-  /** Switches to the staged text. A box that was switched stays as it is. */
+  /** Switches to the staged text. Does nothing if no text is staged, so a second call does no harm. */
   swap(by: Caller): void;
   swapBack(by: Caller): void;
   retire(by: Caller): void;

@@ -18,8 +18,8 @@ const ended = async ({ database }: BoxContext, tx: PoolClient, workflowId: strin
 };
 
 /**
- * A workflow that stages, switches and retires as the restore of a site does. Each of its hooks writes one row, and a
- * second write of the row would fail.
+ * A workflow that stages, switches and retires as the restore of a site does. The `commit` of `swap` and each hook
+ * write one row. A second write of the same row would fail.
  */
 export const refillBox = workflowsFor<BoxContext, PoolClient>()({
   kind: 'refill_box',

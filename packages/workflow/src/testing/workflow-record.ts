@@ -11,7 +11,7 @@ interface Api extends Tables {
   call(method: string, path: string): Promise<{ json: unknown }>;
 }
 
-/** Finds the newest workflow about this subject, of this kind if one is given. Waits until a request has started it. */
+/** Finds the newest workflow about this subject, and of this kind if `kind` is given. Waits until there is one. */
 export async function workflowOf(tables: Tables, subjectId: string, kind?: string): Promise<string> {
   const sql =
     'SELECT id FROM workflow WHERE subject_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY id DESC LIMIT 1';

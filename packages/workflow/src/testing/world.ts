@@ -34,7 +34,10 @@ export interface World {
   status(workflowId: string): Promise<string | undefined>;
   engine(definitions: readonly Definition[], more?: Partial<EngineOptions<BoxContext, PoolClient>>): Engine;
   dispatcher(): Dispatcher;
-  /** Starts a worker process. If it is killed, all leases of this world end, also those of other workers. */
+  /**
+   * Starts a worker process. If the process is killed, all leases in this world's database expire, even the leases of
+   * other workers.
+   */
   spawnWorker(environment?: Record<string, string>): ChildProcess;
   /** The access to the leases of this world, for a test that freezes a worker. */
   leases: Leases;
