@@ -44,7 +44,7 @@ const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
  * during it.
  */
 const finalSeconds = 5;
-/** The length of one wait. The state of the replication is checked between waits. */
+/** The length of one wait of `catchUpServer`, which checks the state of the replication between waits. */
 const waitSeconds = 5;
 
 const hashOf = (secret: string, what: string): string =>
@@ -89,8 +89,8 @@ async function fill(
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
   await sweepTransferAccounts(admin, flavour);
-  // The old server finds the replica's position by reading its newest log file from the beginning. This fails if the
-  // file contains a change of 16 MB, so a new file is started.
+  // When the replica connects, the old server looks for the replica's position in its own newest log file, from the
+  // beginning. A change of 16 MB in that file makes the search fail, so a new file is started.
   await old.run('FLUSH BINARY LOGS');
   // One statement of the platform is logged, so that the log has a position even if no customer has written.
   await old.run('SET SESSION sql_log_bin = 1');
@@ -102,7 +102,8 @@ async function fill(
     flavour,
     sections,
     areAccountsLocked: true,
-    // An event that runs on the old server after the dump is then dropped there, and its drop is replicated.
+    // The target needs a one-time event whose time has just passed. If the old server still runs the event, it drops
+    // the event, and the drop is replicated. Otherwise the event runs on the target after the switch.
     keepsPastEvents: true,
     ...(signal && { signal }),
   });

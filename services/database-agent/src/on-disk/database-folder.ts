@@ -53,8 +53,7 @@ const recordSchema = z.object({
        */
       are_writes_blocked: z.boolean(),
       /**
-       * When the offline path locked customers out; otherwise null. At the switch, the duration of the lock is computed
-       * from it.
+       * When the offline path locked customers out; otherwise null. The switch computes `writes_blocked_ms` from it.
        */
       blocked_at: z.iso.datetime().nullable(),
       writes_blocked_ms: z.number().nullable(),

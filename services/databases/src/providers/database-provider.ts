@@ -146,7 +146,8 @@ export interface VerifiedRestore {
 
 /**
  * The result of the trial load of a backup's schema. `refused` has the first twenty statements that Postgres refused.
- * MySQL and MariaDB end a trial at the first refusal, with `content_refused`.
+ * In MySQL and MariaDB it is empty: the first refused table or sequence ends the trial with `content_refused`, and
+ * other refused objects are `findings`.
  */
 export interface TriedSchema {
   tables: number;
@@ -245,9 +246,9 @@ export interface DatabaseProvider extends DatabaseReader {
   destroy(database: DatabaseRef, call: FencedCall): Promise<void>;
 
   /**
-   * Packs the database as of one moment into an archive. By default it reads the serving instance, where reads and
-   * writes continue. If `replacedBy` names a restore, it reads the instance that this restore has replaced, which is
-   * possible between `cutover` and `finish`.
+   * Packs the database as of one moment into an archive. By default the serving instance is read, where reads and
+   * writes continue. If `replacedBy` names a restore, the instance that this restore has replaced is read instead. That
+   * is possible between `cutover` and `finish`.
    */
   pack(
     database: DatabaseRef,
