@@ -30,7 +30,7 @@ const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: 
 
 /**
  * The kinds of job of this agent. Jobs work on customers' content. Each runs in a process of its own, except for the
- * comparison of two MySQL servers.
+ * comparison of two MariaDB servers, which needs a session of this process.
  */
 export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobKind> {
   return {

@@ -132,7 +132,7 @@ export async function* readRows(
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
   try {
     await holdTable(session, table);
-    // A table may have only generated columns, which are not dumped.
+    // A table may have only generated columns, which are not dumped. `SELECT 1` then gives its number of rows.
     const select = `SELECT ${table.selects.length === 0 ? '1' : table.selects.join(', ')} FROM ${name}`;
     for await (const rows of session.batches(select, chunkBytes)) yield encodeRows(rows, sum);
     await session.run('ROLLBACK TO SAVEPOINT drydock');

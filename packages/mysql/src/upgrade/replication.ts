@@ -40,8 +40,8 @@ const flavour = 'mariadb';
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
 /**
- * The longest wait for the old server's last transaction. A switch waits twice: before the pause for customers, and
- * during it.
+ * The longest wait for the old server's last transaction, in seconds. A switch waits twice: before customers are locked
+ * out, and afterwards.
  */
 const finalSeconds = 5;
 /** The length of one wait of `catchUpServer`, which checks the state of the replication between waits. */
@@ -125,7 +125,7 @@ const one = async (session: Session, expression: string): Promise<string> =>
   (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
 const readLoadedPosition = (target: Session): Promise<string> => one(target, '@@GLOBAL.gtid_slave_pos');
 
-/** Makes the target a replica, unless it already is one. The replica's account can only read the binary log. */
+/** Makes the target a replica, unless it already is one. Its account on the old server can only read the binary log. */
 async function follow({ secret }: ReplicationMove, old: Session, target: Session): Promise<void> {
   if ((await target.records('SHOW SLAVE STATUS')).length === 0) {
     const [user, password] = [replicatorOf(secret), hashOf(secret, 'password')];
@@ -202,7 +202,8 @@ export class ReplicatedSwitch {
   }
 
   /**
-   * Opens the sessions. Throws TransferError `unavailable` if the target is so far behind that the pause would be long.
+   * Opens the sessions. Throws TransferError `unavailable` if the target does not catch up within `finalSeconds`,
+   * because the pause would then be long.
    */
   static async open({ old, target }: Pick<ReplicationMove, 'old' | 'target'>): Promise<ReplicatedSwitch> {
     const from = await openAdmin(old.admin, flavour);

@@ -251,7 +251,9 @@ export class HostedDatabase {
     return { database_id, mode, ...address, database_name, username, ...state };
   }
 
-  /** Removes the database from the disk. An attempt to open it is awaited first, so that it leaves nothing behind. */
+  /**
+   * Removes the database from the disk. A running attempt to open it is awaited first, and can create nothing later.
+   */
   async destroy(): Promise<void> {
     this.isDestroyed = true;
     await this.opening?.catch(() => undefined);

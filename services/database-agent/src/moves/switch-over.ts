@@ -37,7 +37,7 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
 async function pause(database: HostedDatabase, cutover: Cutover): Promise<number> {
   const { endpoint, record } = database;
   const upgrade = requireRecorded(database);
-  // The backup has brought its own rights into a restored database, so no statements are needed to open it.
+  // A restored database has the rights of its backup, so no statement is needed to let customers in.
   const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
   database.isCutting = true;
   endpoint.hold();

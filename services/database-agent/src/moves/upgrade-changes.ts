@@ -56,8 +56,8 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
 const newSecret = (): string => randomBytes(32).toString('hex');
 
 /**
- * The facts about an upgrade or a restore that its stages and its cutover need. They never leave the machine. Without
- * `needsOld`, the old instance may be down. Throws `instance_down`.
+ * The facts about an upgrade or a restore that its stages and its cutover need. They never leave the machine. Throws
+ * `instance_down` if the target is not up, or if `needsOld` and the old instance is not up.
  */
 export async function movingOf(
   database: HostedDatabase,

@@ -99,7 +99,7 @@ export class DatabaseFolder {
     await mkdir(this.root, { recursive: true, mode: 0o711 });
   }
 
-  /** Reads the record; null if the folder has none and so is no database. */
+  /** Reads the record. Null if there is none: the folder then does not count as a database. */
   async read(): Promise<DatabaseRecord | null> {
     const text = await readIfThere(path.join(this.root, 'record.json'));
     return text === null ? null : recordSchema.parse(JSON.parse(text));

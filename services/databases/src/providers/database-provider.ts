@@ -259,7 +259,8 @@ export interface DatabaseProvider extends DatabaseReader {
   /**
    * Proves that an archive can be restored: loads it into a scratch instance of this major, compares the row counts
    * (MySQL and MariaDB: checksums), reads a row back over TLS as an ordinary client, and removes the instance. Rejects
-   * with DatabaseProviderError `archive_refused` if the archive is not the expected archive, or with `no_space`.
+   * with DatabaseProviderError `archive_refused` if the archive is not the expected archive, `content_refused` if the
+   * engine refuses an object or a row, or `no_space`.
    */
   verifyRestore(
     database: DatabaseRef,
@@ -270,7 +271,7 @@ export interface DatabaseProvider extends DatabaseReader {
 
   /**
    * Loads the schema of an archive without any row into a scratch instance of this major, and removes the instance.
-   * Rejects as `verifyRestore` does, or with `content_refused`.
+   * Rejects as `verifyRestore` does.
    */
   trySchema(
     database: DatabaseRef,
@@ -307,7 +308,7 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * On the `logical` path, waits until the target has nearly every change of the old instance. An upgrade must repeat
+   * On the `logical` path, waits until the target is less than a second behind the old instance. An upgrade must repeat
    * this call right before `cutover`.
    */
   catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
