@@ -75,7 +75,7 @@ export function followCases(from: Engine, to: Engine): void {
       'SET PASSWORD = PASSWORD("Owner-2")',
       'SET PASSWORD = PASSWORD("Owner-1")',
     );
-    // A server disables such a one-time event once it has run, and writes that to no binary log.
+    // The server disables a one-time event that it keeps (PRESERVE) once it has run, and writes that to no binary log.
     await ask(old.admin, 'SET SESSION sql_log_bin = 0', "ALTER DEFINER = owner@'%' EVENT shop.once DISABLE");
     const seen = written;
     await until(() => written > seen + 20);

@@ -61,9 +61,9 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
- * Packs the replaced instance, which runs until `finish`. If the instance is no longer there, an earlier attempt has
- * packed it, and the record of the archive was lost. The archive is then searched for in the storage. Resolves with
- * null if it is not found.
+ * Packs the replaced instance, which runs until `finish`. If the instance no longer runs, searches the storage for an
+ * archive of it, which an earlier attempt may have packed and whose record was lost. Resolves with null if there is
+ * none.
  */
 async function packReplaced(
   context: WorkContext,

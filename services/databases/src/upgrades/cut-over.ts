@@ -6,8 +6,8 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * After this many failures the step `cutover` gives up, and the workflow is undone with a reason. The engine's own
- * limit is five failures, after which the workflow would wait for staff instead.
+ * After this many failures the step `cutover` gives up, and the workflow is undone with a reason. It must be fewer than
+ * the default of five for every step, after which the workflow would wait for staff instead.
  */
 const attemptsMax = 4;
 
