@@ -36,7 +36,9 @@ export class Canaries {
     fs.writeFileSync(this.file, this.secret, { mode: 0o600 });
   }
 
-  /** `neighbour` is another customer's server. `account` is the account under which the customer's own servers run. */
+  /**
+   * `neighbour` is another customer's server. `account` is the account under which the hostile customer's servers run.
+   */
   static async start(neighbour: MysqlServer, account: number): Promise<Canaries> {
     const canaries = new Canaries(neighbour);
     await handOver(canaries.folder, account);
@@ -47,8 +49,8 @@ export class Canaries {
   }
 
   /**
-   * Watches a server from now on: its accounts, rights, settings and plugins must not change. Returns the number of a
-   * session that must stay open.
+   * Watches a server from now on: its accounts, rights, settings and plugins must not change. Returns the id of a
+   * session on it that must stay open.
    */
   async watch(server: MysqlServer): Promise<number> {
     const session = await mysql.createConnection(server.admin);

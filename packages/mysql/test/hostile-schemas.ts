@@ -16,7 +16,7 @@ export interface TrapTargets {
   file: string;
   /** A folder to which no session may write, although it belongs to the account that runs the server. */
   folder: string;
-  /** Sessions of the platform. */
+  /** The ids of sessions of the platform, which no customer may end. */
   connections: readonly number[];
 }
 

@@ -75,7 +75,7 @@ export function followCases(from: Engine, to: Engine): void {
       'SET PASSWORD = PASSWORD("Owner-2")',
       'SET PASSWORD = PASSWORD("Owner-1")',
     );
-    // A one-time event is disabled once it has run, which is in no binary log.
+    // The server disables a one-time event that it keeps (PRESERVE) once it has run, and writes that to no binary log.
     await ask(old.admin, 'SET SESSION sql_log_bin = 0', "ALTER DEFINER = owner@'%' EVENT shop.once DISABLE");
     const seen = written;
     await until(() => written > seen + 20);
@@ -250,7 +250,7 @@ export function upgradeCases(from: Engine, to: Engine): void {
     await asOwner(
       old,
       'CREATE TABLE shop.runs (event VARCHAR(10))',
-      // A session of that time creates events that the server has not run yet and whose time has passed.
+      // With the session's clock in 2001, the server creates events whose time has passed and which it has not run.
       'SET SESSION timestamp = 1000000000',
       `CREATE EVENT shop.first ON SCHEDULE ${past} runs VALUES ('first')`,
     );

@@ -1,5 +1,5 @@
 /**
- * As root, each instance runs under its own account.
+ * Runs as root too, because each instance then has an account of its own.
  *
  * @processes
  * @root
@@ -36,7 +36,8 @@ test('killed with -9 and started again, the host serves the same databases at th
   await runSql(customer(database), 'create table kept as select 7 as n');
   await killHost(host);
   host = await spawnHost(host.folder);
-  // `is_up` means an answer within some seconds, and the first answer on a busy machine can take longer.
+  // `is_up` is false if the server does not answer within seconds, as on a busy machine after a start. So the test
+  // repeats the call.
   const up = await until(async () => host.client.readDatabase(databaseId).then((found) => found.is_up && found));
   expect(up).toMatchObject({ port: database.port, ca_certificate: database.ca_certificate, major: 17 });
   expect(await runSql(customer(database), 'select n from kept')).toEqual([{ n: 7 }]);

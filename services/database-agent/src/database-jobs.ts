@@ -30,7 +30,7 @@ const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: 
 
 /**
  * The kinds of job of this agent. Jobs work on customers' content. Each runs in a process of its own, except for the
- * comparison of two MySQL servers.
+ * comparison of two MariaDB servers, which needs a session of this process.
  */
 export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobKind> {
   return {
@@ -48,8 +48,8 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // After the switch, the stages before it have nothing left to do.
         if (!isBehind && phase !== 'prepared') return null;
-        // A caller that asks again has lost the result. Once the upgrade has finished, the old instance is stopped and
-        // the comparison cannot be repeated.
+        // A worker that asks for the comparison once more has lost its result. Once the upgrade has finished, the old
+        // instance is stopped, so the comparison cannot be repeated.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);

@@ -31,8 +31,8 @@ interface Run {
 const isFailure = /^throw /;
 /**
  * The crash cases to run, by kind of workflow. A kind that is not listed has the usual cases. In a `throw` case the
- * workflow fails or waits for staff. The first five kinds have no undo, so the effect of a failed run stays. Their
- * `throw` cases are left out. An upgrade takes long, so only the chaos run has all of its cases.
+ * workflow fails or waits for staff. The first five kinds are listed without these cases: they have no undo, so a
+ * failed run leaves its effect. An upgrade takes long, so only the chaos run has all of its cases.
  */
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
   delete_database: crashScope({ never: isFailure }),

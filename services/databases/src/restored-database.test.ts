@@ -31,7 +31,7 @@ describe('a database that was put back from a backup', () => {
   const hire = (): void => {
     for (let number = 0; number < 2; number += 1) world.spawnWorker();
   };
-  /** Takes a backup. Those of earlier rounds become a day older, so that they count no more towards the limit. */
+  /** Takes a backup. Before that, the records of earlier backups become a day older. */
   const backUp = async ({ id }: Made): Promise<string> => {
     await world.api.rows(
       "UPDATE database_backups SET created_at = created_at - interval '1 day' WHERE database_id = $1",

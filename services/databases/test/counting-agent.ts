@@ -26,7 +26,7 @@ export interface CountingAgent {
   close(): Promise<void>;
 }
 
-/** Starts a stand-in for a database agent, which knows only how full databases are, and what a test describes. */
+/** Starts a stand-in for a database agent. It answers only with the storage and the descriptions that a test sets. */
 export async function startCountingAgent(): Promise<CountingAgent> {
   const counted: Record<string, DatabaseStorage> = {};
   const described: CountingAgent['described'] = {};

@@ -88,7 +88,7 @@ const columnsSql = `SELECT c.TABLE_SCHEMA AS s, c.TABLE_NAME AS t, c.COLUMN_NAME
   WHERE t.TABLE_TYPE = 'BASE TABLE' AND c.TABLE_SCHEMA ${theirs} AND COALESCE(c.GENERATION_EXPRESSION, '') = '' AND c.EXTRA NOT LIKE '%auto_increment%'
   ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
 
-/** Makes a value for the column. Where the type allows it, each number gives a different value. */
+/** Makes a value for the column. If the type has enough values, each `number` gives a different one. */
 function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   const room = Math.min(Number(length ?? 20), 2_000);
   switch (type) {

@@ -4,7 +4,7 @@ import { TransferError } from '../session/transfer-error';
 import { isOwnUser } from './list-accounts';
 import type { DumpedProgram } from './manifest';
 
-/** Matches a quoted identifier. A session with ANSI_QUOTES uses double quotes. */
+/** Matches a quoted identifier. The server quotes with double quotes if the creating session had ANSI_QUOTES. */
 export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
 /** Matches a string literal as the server writes it into a definition. */
 const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
@@ -47,8 +47,9 @@ const headOfEvent = headOf(
     `ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${quotedText})? DO `,
 );
 /**
- * The patterns of heads. A head is the part of a definition that the server writes before the customer's own text. A
- * trigger of MariaDB has no head, because MariaDB keeps the whole statement as it was sent.
+ * The patterns of heads. A head is the part of a definition that the server writes before the customer's own text. Only
+ * the heads listed here are repaired. A trigger of MariaDB has none, because MariaDB keeps the statement as it was
+ * sent.
  */
 const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegExp>>> = {
   'mariadb EVENT': headOfEvent,
@@ -70,7 +71,7 @@ const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /**
  * Matches the string literals at the end of a part that {@link readableDefinition} repairs: a comment, or the values of
- * an ENUM or SET. Only these literals have backslash escapes. A name in such a part must not change.
+ * an ENUM or SET. Only these literals have backslash escapes. A backslash in a name before them is no escape.
  */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 

@@ -24,9 +24,9 @@ const chunkBytes = 64 * 1024;
 
 /**
  * Dumps all schemas of the customer, with accounts and rights, as sections that must be read in order. All InnoDB
- * tables are from the same moment. An account that cannot change rows reads the rows, so code of the customer that runs
- * changes nothing. The dump fails if a table's definition changes between the start of the dump and the read of its
- * rows. Another attempt may then succeed.
+ * tables are from the same moment. The rows are read by an account that cannot change rows, in a read-only transaction.
+ * So nothing changes even if a view that has replaced a table runs code of the customer. The dump fails if a table's
+ * definition changes before the table's rows are read. Another attempt may then succeed.
  * @throws TransferError
  */
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {
@@ -109,9 +109,8 @@ async function* asJson(value: unknown): AsyncGenerator<Buffer> {
 
 /**
  * Locks a table's definition until the session rolls back to the savepoint `drydock`. Throws if the name does not
- * belong to a table any more. If a view has replaced the table, taking the lock may run functions of the customer. So
- * while a customer may replace a table, the session must be in a transaction of `beginReading`, in which functions can
- * change nothing.
+ * belong to a table any more. If a view has replaced the table, taking the lock may run functions of the customer.
+ * Where a customer can replace tables, the session must therefore be in the read-only transaction of `beginReading`.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
@@ -133,7 +132,7 @@ export async function* readRows(
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
   try {
     await holdTable(session, table);
-    // A table may have only generated columns, which are not dumped.
+    // A table may have only generated columns, which are not dumped. `SELECT 1` then gives its number of rows.
     const select = `SELECT ${table.selects.length === 0 ? '1' : table.selects.join(', ')} FROM ${name}`;
     for await (const rows of session.batches(select, chunkBytes)) yield encodeRows(rows, sum);
     await session.run('ROLLBACK TO SAVEPOINT drydock');

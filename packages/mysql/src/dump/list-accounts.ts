@@ -2,7 +2,7 @@ import type { Session } from '../session/session';
 import type { Content, DumpedAccount, DumpedGrant } from './manifest';
 import { reachesSystem, transferPrefix } from './transfer-account';
 
-/** Accounts of the server and of the platform. */
+/** The accounts and roles of the server itself, among them `root`, with which the platform logs in. */
 const ownUsers = new Set(['root', 'mariadb.sys', 'mysql.sys', 'mysql.session', 'mysql.infoschema', 'PUBLIC', '']);
 export const isOwnUser = (user: string): boolean => ownUsers.has(user) || user.startsWith(transferPrefix);
 

@@ -34,8 +34,8 @@ type Definitions = Pick<Content, 'sequences' | 'programs'> & { tables: ListedTab
 
 /**
  * Reads the definitions of a schema without running its code. `reader` must not be in a transaction, because a
- * read-only transaction refuses to show a view whose functions write. `rows` must be in a transaction of
- * `beginSnapshot`.
+ * read-only transaction refuses to show a view whose functions write. `rows` reads only the next values of sequences,
+ * and must be in the transaction of `beginSnapshot`.
  */
 export async function listContent(reader: Session, rows: Session, schema: string): Promise<Definitions> {
   await reader.run(`USE ${quoteName(schema)}`);

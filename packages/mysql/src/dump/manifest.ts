@@ -48,7 +48,7 @@ const grant = z.object({
   user: z.string(),
   host: z.string(),
   on: z.enum(['schema', 'table', 'FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'role']),
-  /** The schema as the server's table of rights names it, perhaps as a pattern. For a role, the role's name. */
+  /** The schema as the server's table of rights names it, perhaps as a pattern. With `on: 'role'`, the role's name. */
   schema: z.string(),
   name: z.string().nullable(),
   columns: z.array(z.object({ name, privileges: z.array(z.string()) })),

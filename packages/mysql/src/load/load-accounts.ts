@@ -28,7 +28,7 @@ const everyRight = new Set([
   ],
   ...['CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EVENT', 'TRIGGER', 'DELETE HISTORY'],
 ]);
-/** The only schema right that newer versions have and 10.5 lacks. */
+/** The only schema right that 10.5 lacks and a later version, `since`, has. */
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
@@ -148,10 +148,7 @@ export function tellRights(
   return told;
 }
 
-/**
- * Builds a GRANT from its parts, because a statement from a dump would be unsafe. Returns null if nothing remains to be
- * granted.
- */
+/** Builds a GRANT statement from the dump's values. Returns null if none of its rights may be granted. */
 function statementOf(grant: DumpedGrant, release: string): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;

@@ -31,8 +31,9 @@ export interface LoadOptions {
   /** True to load only the definitions. The sections have no `data/` then. */
   isTrial?: boolean;
   /**
-   * True to create one-time events too whose time has passed since the dump. They run as soon as events run. Otherwise
-   * each of them is a finding, unless it is ON COMPLETION PRESERVE: then it is created disabled.
+   * Decides about one-time events whose time has passed since the dump. True creates them, and they run as soon as the
+   * event scheduler is on. With false, an event with ON COMPLETION PRESERVE is created disabled, and any other is not
+   * created and becomes a finding.
    */
   keepsPastEvents?: boolean;
   signal?: AbortSignal;
@@ -64,9 +65,9 @@ const packetBytesMax = 2 ** 30;
 
 /**
  * Loads a dump into an empty instance. An account that reaches only the customer's schemas creates definitions and
- * inserts rows. Triggers, views and events come after the rows, and the event scheduler is off, so that no code of the
- * customer runs. Unless `isTrial`, all rows are read back and compared. The caller removes the instance after a
- * failure.
+ * inserts rows. Routines, views, triggers and events are created after the rows, and the event scheduler is off, so
+ * that no code of the customer runs. Unless `isTrial`, all rows are read back and compared. After a failure the
+ * instance may be half filled, and the caller removes or empties it.
  * @throws TransferError
  */
 export async function loadDatabase({
@@ -191,7 +192,7 @@ async function readJson({ content, path }: Section): Promise<unknown> {
   }
 }
 
-/** Checks the content before the first statement. */
+/** Throws if flavour, schemas or definitions of the dump are refused. Is called before the first statement is sent. */
 function checkContent(content: Content, flavour: Flavour): void {
   if (content.flavour !== flavour)
     throw new TransferError('statement_refused', `a dump of ${content.flavour} cannot be loaded into ${flavour}`);
@@ -376,7 +377,7 @@ async function loadProgram(
     await session.run(create);
     if (kind !== 'EVENT' || !(await session.texts('SHOW WARNINGS')).some(([, code]) => code === notCreatedCode)) return;
     if (!keepsPastEvents) throw new TransferError('statement_refused', 'the time of the event has passed');
-    // At this time of the session, the event is in the future.
+    // The session's clock is set to 1970, so that the event is in the future.
     await session.run('SET SESSION timestamp = 1');
     await session.run(create);
   } finally {

@@ -61,7 +61,7 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
           'ssl-key': tls.key,
           ...(tls.authority !== undefined && { 'ssl-ca': tls.authority }),
         }),
-    // The server counts a Unix socket as secure.
+    // This refuses TCP without TLS. A Unix socket counts as secure.
     'require-secure-transport': 'ON',
     'skip-name-resolve': 'ON',
     'local-infile': 'OFF',
@@ -265,7 +265,7 @@ async function runServer(
   });
   const timer = setTimeout(() => void child.stop('SIGTERM', 1_000), initTimeoutMs);
   try {
-    // A server that ended early accepts no more input. Its output then says why.
+    // Writing to a server that has ended early fails. The error below then says why it ended, so this one is ignored.
     if (input !== null && child.process.stdin)
       await pipeline(Readable.from(input), child.process.stdin).catch(() => undefined);
     else child.process.stdin?.end();

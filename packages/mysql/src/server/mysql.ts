@@ -109,7 +109,10 @@ const stopTimeoutMs = 60_000;
 const socketName = 'mysql.sock';
 /** The smallest size with which all versions can serve a schema of some hundred tables. */
 const defaultBufferPoolBytes = 64 * 2 ** 20;
-/** Memory besides the buffer pool. An idle server uses 124 MB for 15 threads, caches and the log. */
+/**
+ * The part of the memory limit that is neither for the buffer pool nor for sessions. An idle server uses 124 MB of it
+ * for 15 threads, caches and the log.
+ */
 const ownBytes = 256 * 2 ** 20;
 
 /**

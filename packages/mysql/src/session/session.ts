@@ -129,11 +129,11 @@ export class Session {
 
   /**
    * Runs a statement and yields its rows in batches, as they arrive. A batch ends with the row that brings it to
-   * `bytes` bytes, so it has at most one row more than that. The server waits for a slow reader.
+   * `bytes` bytes or more. The server waits for a slow reader.
    */
   async *batches(statement: string, bytes: number): AsyncGenerator<RawRow[]> {
-    // The stream counts rows, not bytes, and a row may have a gigabyte, so the stream holds only one. Small rows lose
-    // no time by that, because mysql2 parses all rows of a chunk at once and keeps them until they are read.
+    // The stream's limit counts rows, not bytes, and a row may have a gigabyte, so the limit is one row. Small rows are
+    // not slower for it, because mysql2 parses all rows of a network chunk at once and keeps them until they are read.
     const rows = this.connection
       .query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false })
       .stream({ highWaterMark: 1 });

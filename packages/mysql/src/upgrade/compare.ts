@@ -19,9 +19,9 @@ export interface Comparison {
 type Objects = ReadonlyMap<string, string>;
 
 /**
- * A snapshot of a server. An account that cannot change rows reads the rows. The snapshot of the new server is taken at
- * the switch and compared later, while customers write. Rows are compared by a sum for each table, which its own server
- * computes.
+ * A snapshot of a server, read by an account that cannot change rows. The snapshot of the new server is taken at the
+ * switch and compared later, while customers write. Rows are compared by one sum for each table, which the table's own
+ * server computes.
  */
 export class Moment {
   private readonly admin: Session;
@@ -145,8 +145,8 @@ const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema},
 const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set')
   AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
 /**
- * Versions write the non-ASCII letters of a sequence's name differently. 10.5 writes question marks, so all letters
- * become question marks here.
+ * Versions write the non-ASCII letters of a sequence's name differently, and 10.5 writes question marks. So every
+ * non-ASCII letter becomes a question mark here.
  */
 const defaultSql = `IF(COLUMN_DEFAULT LIKE 'nextval(%', REGEXP_REPLACE(COLUMN_DEFAULT, '[^ -~]', '?'), COLUMN_DEFAULT)`;
 const defaultsSql = `
@@ -271,8 +271,8 @@ function bytesOf(name: string, type: string): string {
 
 /**
  * Compares every row and every definition of the frozen old server with a snapshot of the new one, and checks that no
- * sequence went back. If `moment` is null, the snapshot of the switch was lost. A new snapshot is taken, so a
- * difference may come from a later write.
+ * sequence went back. If `moment` is null, the snapshot of the switch was lost, and a new snapshot is taken. A
+ * difference may then come from a later write, so the outcome is `undecided` instead of `different`.
  */
 export async function compareServers(
   { old, target }: { old: Side; target: Side },
@@ -292,8 +292,8 @@ export async function compareServers(
 }
 
 /**
- * Returns a table's columns as text. The target's columns are read after the target's snapshot. They are compared only
- * if the target's rows could be summed: then the table's definition has not changed since the snapshot.
+ * Returns a table's columns as text. The target's columns are read later than its snapshot. They are compared only if
+ * the table's rows could still be read in the snapshot, which proves that its definition has not changed since.
  */
 const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
 

@@ -22,8 +22,8 @@ export interface UpgradeReport {
 }
 
 /**
- * The space that an upgrade needs, as a multiple of the size of the data. The space is for the copied data, the copy's
- * binary log, and sorting.
+ * The space that an upgrade needs, as a multiple of the size of the data. The space is for the copied data, for the
+ * binary log of the new server, and for sorting.
  */
 const spaceFactor = 2.2;
 const toldMax = 5;
@@ -90,7 +90,7 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
 
 /**
  * Returns the problems of an upgrade, without changing the customer's data. `trial` is an empty server of the newer
- * version, in which everything except the rows is created.
+ * version. Everything except the rows is created there, unless an ERROR was found before. Null leaves the trial out.
  * @throws TransferError when a server does not answer
  */
 export async function checkServer(old: Side, trial: Side | null, freeBytes: number): Promise<UpgradeReport> {

@@ -40,11 +40,11 @@ const flavour = 'mariadb';
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
 /**
- * The longest wait for the old server's last transaction. A switch waits twice: before the pause for customers, and
- * during it.
+ * The longest wait for the old server's last transaction, in seconds. A switch waits twice: before customers are locked
+ * out, and afterwards.
  */
 const finalSeconds = 5;
-/** The length of one wait. The state of the replication is checked between waits. */
+/** The length of one wait of `catchUpServer`, which checks the state of the replication between waits. */
 const waitSeconds = 5;
 
 const hashOf = (secret: string, what: string): string =>
@@ -89,8 +89,8 @@ async function fill(
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
   await sweepTransferAccounts(admin, flavour);
-  // The old server finds the replica's position by reading its newest log file from the beginning. This fails if the
-  // file contains a change of 16 MB, so a new file is started.
+  // When the replica connects, the old server looks for the replica's position in its own newest log file, from the
+  // beginning. A change of 16 MB in that file makes the search fail, so a new file is started.
   await old.run('FLUSH BINARY LOGS');
   // One statement of the platform is logged, so that the log has a position even if no customer has written.
   await old.run('SET SESSION sql_log_bin = 1');
@@ -102,7 +102,8 @@ async function fill(
     flavour,
     sections,
     areAccountsLocked: true,
-    // An event that runs on the old server after the dump is then dropped there, and its drop is replicated.
+    // The target needs a one-time event whose time has just passed. If the old server still runs the event, it drops
+    // the event, and the drop is replicated. Otherwise the event runs on the target after the switch.
     keepsPastEvents: true,
     ...(signal && { signal }),
   });
@@ -124,7 +125,7 @@ const one = async (session: Session, expression: string): Promise<string> =>
   (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
 const readLoadedPosition = (target: Session): Promise<string> => one(target, '@@GLOBAL.gtid_slave_pos');
 
-/** Makes the target a replica, unless it already is one. The replica's account can only read the binary log. */
+/** Makes the target a replica, unless it already is one. Its account on the old server can only read the binary log. */
 async function follow({ secret }: ReplicationMove, old: Session, target: Session): Promise<void> {
   if ((await target.records('SHOW SLAVE STATUS')).length === 0) {
     const [user, password] = [replicatorOf(secret), hashOf(secret, 'password')];
@@ -201,7 +202,8 @@ export class ReplicatedSwitch {
   }
 
   /**
-   * Opens the sessions. Throws TransferError `unavailable` if the target is so far behind that the pause would be long.
+   * Opens the sessions. Throws TransferError `unavailable` if the target does not catch up within `finalSeconds`,
+   * because the pause would then be long.
    */
   static async open({ old, target }: Pick<ReplicationMove, 'old' | 'target'>): Promise<ReplicatedSwitch> {
     const from = await openAdmin(old.admin, flavour);

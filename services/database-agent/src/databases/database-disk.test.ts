@@ -151,7 +151,7 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
   const chunk = `insert into filled values (repeat('x', ${chunkBytes}))`;
 
   const runsEvents = async (): Promise<boolean> => {
-    // The end of the limit may end the session of an attempt.
+    // When the limit ends, the agent ends all sessions, perhaps that of an attempt too.
     await until(async () => (await codeOf(askCustomer(database, 'truncate told'))) === 'done', waits);
     return until(async () => String(await askCustomer(database, 'select at from told limit 1')) !== '', waits);
   };
@@ -178,7 +178,7 @@ withPrograms('a database of MariaDB or MySQL %s (needs npm run engines)', (major
     expect(await writeKept()).toBe('ER_TABLEACCESS_DENIED_ERROR');
     await askCustomer(database, 'truncate filled');
     await until(async () => (await write()) === 'done', { ...waits, what: 'the end of the limit' });
-    // A session that began with the limit does not stay without its rights.
+    // The agent ends a session that began under the limit, so that it does not stay without its rights.
     await until(async () => (await writeKept()) !== 'ER_TABLEACCESS_DENIED_ERROR', {
       ...waits,
       what: 'the end of the kept session',

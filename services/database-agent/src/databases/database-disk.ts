@@ -5,8 +5,8 @@ import type { Endpoint } from '../endpoint/endpoint';
 import type { Engine, InstanceServer, Owner } from '../engines/engine';
 
 /**
- * The pause in milliseconds before the disk space of a database is counted again if the database has had no session
- * since the last count. Scheduled events and housekeeping may write without a session.
+ * The pause in milliseconds between two counts of a database that has no session and has had none since the last count.
+ * Such a database is counted too, because scheduled events and housekeeping may write without a session.
  */
 const restingMs = 60_000;
 
@@ -31,7 +31,7 @@ export class DatabaseDisk {
   private readonly options: DatabaseDiskOptions;
   private readonly states: Record<'data' | 'log', DiskState> = { data: 'within', log: 'within' };
   private server: InstanceServer | null = null;
-  /** How many sessions had begun at the endpoint by the last count; -1 if the next check must count in any case. */
+  /** The value of `endpoint.sessionsBegun` at the last count; -1 if the next check must count in any case. */
   private sessionsCounted = -1;
   private countedMs = 0;
   /** The last count; null until the first count since the start of the agent. */
@@ -45,7 +45,10 @@ export class DatabaseDisk {
     return this.has('far_over');
   }
 
-  /** Counts what the serving instance has on disk, and acts on the result. `isMoving` says whether an upgrade runs. */
+  /**
+   * Counts what the serving instance has on disk, and acts on the result. `isMoving` is true from the preparation of an
+   * upgrade or a restore until its switch.
+   */
   async check(server: InstanceServer, isMoving: boolean): Promise<void> {
     const { endpoint, engine, owner } = this.options;
     if (this.server !== server) [this.server, this.sessionsCounted] = [server, -1];
@@ -77,7 +80,8 @@ export class DatabaseDisk {
       if (this.isFull) endpoint.endSessions();
       throw error;
     }
-    // A session keeps the rights that it had at its start. So the limit needs new sessions, and so does its end.
+    // A session keeps the rights that it had at its start, so sessions are ended when the limit begins and when it
+    // ends.
     if (this.isClosed || areOutdated) endpoint.endSessions();
   }
 

@@ -113,7 +113,7 @@ export class HostedDatabase {
     return instance.adminUrl;
   }
 
-  /** The upgrade of this id; throws `unknown_upgrade`. */
+  /** The upgrade or restore of this id. Throws `unknown_upgrade` if it is not the database's current one. */
   requireUpgrade(upgradeId: string): UpgradeRecord {
     const { upgrade } = this.record;
     if (upgrade?.upgrade_id !== upgradeId)
@@ -136,9 +136,9 @@ export class HostedDatabase {
   }
 
   /**
-   * Starts the endpoint and the serving instance. The other instance of an upgrade or a restore that has not finished
-   * is started beside them: whatever keeps it from starting does not concern the database's sessions. Callers at the
-   * same time share one attempt. Throws `unknown_database` once the removal has begun.
+   * Starts the endpoint and the serving instance. The other instance of an unfinished upgrade or restore is started
+   * too, but not waited for, so that the database is served even if that instance cannot start. Callers at the same
+   * time share one attempt. Throws `unknown_database` once the removal has begun.
    */
   async open(): Promise<void> {
     if (this.isDestroyed)
@@ -172,7 +172,7 @@ export class HostedDatabase {
     try {
       await this.folder.write(next);
     } catch (error) {
-      // The failed write may have replaced the record nevertheless, so it is read from disk again.
+      // A write that fails may have replaced the record on disk before, so the record is read again.
       this.record = (await this.folder.read()) ?? this.record;
       throw error;
     }
@@ -251,7 +251,9 @@ export class HostedDatabase {
     return { database_id, mode, ...address, database_name, username, ...state };
   }
 
-  /** Removes the database from the disk. An attempt to open it is awaited first, so that it leaves nothing behind. */
+  /**
+   * Removes the database from the disk. A running attempt to open it is awaited first, and can create nothing later.
+   */
   async destroy(): Promise<void> {
     this.isDestroyed = true;
     await this.opening?.catch(() => undefined);

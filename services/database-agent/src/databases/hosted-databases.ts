@@ -34,7 +34,10 @@ export class HostedDatabases {
   private readonly changes: Changes;
   private readonly fences: Fences;
   private readonly all = new Map<string, Known>();
-  /** The databases whose record cannot be read. The agent leaves them alone until its next start. */
+  /**
+   * The databases whose record cannot be read, or whose leftover folders cannot be removed. The agent leaves them
+   * closed until its next start.
+   */
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
@@ -46,8 +49,8 @@ export class HostedDatabases {
   }
 
   /**
-   * Opens every database on disk. A database that cannot be opened is tried again later and does not delay the others.
-   * A database whose record cannot be read stays closed.
+   * Reads the record of every database on disk and removes leftovers, then opens all databases. A database that cannot
+   * be opened is tried again later and does not delay the others. A database whose record cannot be read stays closed.
    */
   async open(): Promise<void> {
     for (const mode of modes) {
@@ -201,8 +204,8 @@ export class HostedDatabases {
 }
 
 /**
- * Removes the folders of instances that the record does not name. A crash may have left them: the scratch instance of a
- * check, or the target of an upgrade that was being undone.
+ * Removes the folders of instances that the record does not name. A crash may have left such a folder: that of a
+ * scratch instance, or that of a target whose upgrade or restore was being undone.
  */
 async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {

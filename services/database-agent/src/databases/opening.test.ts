@@ -98,7 +98,7 @@ test('a deleted database whose port was taken does not come back when the port i
   await host.client.destroyDatabase(deletedId, claim(2));
   expect(existsSync(folder)).toBe(false);
   for (const blocker of blockers) blocker.close();
-  // Both databases are opened in the same rounds.
+  // The agent tries both databases again at the same time. Once the other is served, the deleted one would be back too.
   await until(() => runSql(customer(other), 'select 1').then(() => true), waits);
   expect(existsSync(folder)).toBe(false);
   await expect(runSql(customer(deleted), 'select 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' });

@@ -11,9 +11,9 @@ const retryMs = 25;
  */
 const hangUpsMax = 3;
 /**
- * Milliseconds in which a session may log in before it loses its place to another client; {@link SessionPlaces} tells
- * when it loses its place earlier. A login takes about five round trips, so a client whose round trip takes 200 ms
- * still has the time.
+ * Milliseconds that a session gets to log in before it may lose its place to a waiting client. {@link SessionPlaces}
+ * tells when it may lose its place earlier. A login takes about five round trips, so the time suffices for round trips
+ * of 200 ms.
  */
 const loginMs = 1_000;
 
@@ -44,7 +44,7 @@ export interface EndpointOptions {
   readKnownPorts: () => Promise<ReadonlySet<number>>;
   /** Ends the backend of the session that reaches the server from this port. */
   endBackend: (port: number) => Promise<void>;
-  /** Whether the database gets no sessions, because it takes far more disk than its size has. */
+  /** Whether the database gets no sessions, because it takes more than 1.2 times the storage of its size. */
   isDiskFull: () => boolean;
 }
 
@@ -226,8 +226,8 @@ export interface EndpointSessionOptions {
 }
 
 /**
- * A session between a client and a server. It keeps its place until its backend has ended, which may be later than its
- * client.
+ * A session between a client and a server. It keeps its place until its backend has ended. Its client may have gone
+ * long before that.
  */
 class EndpointSession implements Occupant {
   readonly origin: string;

@@ -17,7 +17,7 @@ interface Waiter {
 }
 
 export interface SessionPlacesOptions {
-  /** The number of places. A client without a place is let through only if all sessions have logged in. */
+  /** The number of places. Beyond it a client is let through only if all sessions have logged in. */
   places: () => number;
   /**
    * Milliseconds that a session gets to log in before it may lose its place. A session gets less if its address has at
@@ -32,10 +32,10 @@ export interface SessionPlacesOptions {
 const againMs = 100;
 
 /**
- * Shares the places of a server whose sessions the agent cannot read. Only the server knows which sessions have logged
- * in, and it is asked when all places are taken. Then the address with the most sessions that have not logged in loses
- * the oldest of these. So nobody can keep others out without logging in. If all sessions have logged in, one more
- * client at a time is let through, and the server itself refuses it.
+ * Shares the places of a server whose sessions the agent cannot read. When all places are taken, the agent asks the
+ * server which sessions have logged in. The client address with the most sessions that have not logged in then loses
+ * the oldest of these. So only logged-in sessions can keep others out. If all sessions have logged in, one more client
+ * at a time is let through, and the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;

@@ -20,7 +20,7 @@ export interface Wire {
   plain: Buffer;
   /** The message for a client that has waited too long for a server. */
   late: Buffer;
-  /** The message for a client of a database that takes far more disk than its size has. */
+  /** The message for a client of a database that takes more than 1.2 times the storage of its size. */
   diskFull: Buffer;
 }
 

@@ -38,8 +38,9 @@ export const customerRules = (databaseName: string): string =>
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Connections beyond the customers' places, so that the platform can connect while customers use all of theirs. Only
- * superusers get one of `superuser`, and only roles of the platform get one of `reserved`.
+ * Connections beyond the customers' places, so that the platform can connect while customers use all of theirs. In
+ * Postgres only superusers get one of `superuser`, and only roles of the platform one of `reserved`. Everybody may get
+ * one of `others`.
  */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
 /** How long a client may take to authenticate, in milliseconds. */

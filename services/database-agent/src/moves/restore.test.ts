@@ -176,7 +176,8 @@ withPrograms('MariaDB or MySQL %s (needs npm run engines)', (major) => {
 
     await stage(databaseId, reduced, upgradeId, major);
     await host.client.cutover(databaseId, upgradeId, claim(1));
-    // The undo of the deletion may have closed the old instance, until the new one is counted.
+    // The undo log of the deletion may bring the old instance so far above its limit that sessions are refused. They
+    // are accepted again once the new instance has been counted.
     const isOpen = async (): Promise<boolean> => (await codeOf(askCustomer(database, 'select 1'))) === 'done';
     await until(isOpen, { timeoutMs: 60_000, what: 'sessions again' });
     expect(await codeOf(askCustomer(database, 'create table more (id int)'))).toBe('done');

@@ -12,8 +12,8 @@ const switchedMax = 100;
 /**
  * Switches a database to its new instance. Whatever fails, the old instance serves until the new record is on disk, and
  * the new instance from then on. Nobody can write between the lock of the old instance and the opening of the new one.
- * A repetition after success changes nothing. It answers 0 ms if the duration is not on record. Throws `not_caught_up`,
- * `instance_down`, `unknown_upgrade`.
+ * A call after the switch changes nothing, and resolves with 0 ms if the duration is not on record. Throws
+ * `not_caught_up`, `instance_down`, `unknown_upgrade`.
  */
 export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
   if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };
@@ -37,7 +37,7 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
 async function pause(database: HostedDatabase, cutover: Cutover): Promise<number> {
   const { endpoint, record } = database;
   const upgrade = requireRecorded(database);
-  // The backup has brought its own rights into a restored database, so no statements are needed to open it.
+  // A restored database has the rights of its backup, so no statement is needed to let customers in.
   const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
   database.isCutting = true;
   endpoint.hold();

@@ -56,8 +56,8 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
 const newSecret = (): string => randomBytes(32).toString('hex');
 
 /**
- * The facts about an upgrade or a restore that its stages and its cutover need. They never leave the machine. Without
- * `needsOld`, the old instance may be down. Throws `instance_down`.
+ * The facts about an upgrade or a restore that its stages and its cutover need. They never leave the machine. Throws
+ * `instance_down` if the target is not up, or if `needsOld` and the old instance is not up.
  */
 export async function movingOf(
   database: HostedDatabase,
@@ -107,8 +107,8 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
 }
 
 /**
- * Records the names of the objects that a decided comparison found to differ, and adds the recorded names to the answer
- * of an undecided one. If the snapshot is lost, a later comparison cannot find the names again.
+ * Records the objects that differ, if the comparison was decided. Adds the recorded objects to the answer, if it was
+ * undecided: the snapshot may have been lost since, so that this comparison could not find them again.
  */
 export async function remembering(
   database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,
@@ -136,8 +136,9 @@ export async function restOld(database: HostedDatabase, upgradeId: string): Prom
 }
 
 /**
- * Removes the old instance that an upgrade or a restore has kept, and all older ones unless a later upgrade or restore
- * exists. An instance that is already gone is no error. Throws `upgrade_mismatch` before the upgrade has finished.
+ * Removes the old instance that an upgrade or a restore has kept. If no later upgrade or restore is on record, also
+ * removes the old instances of all earlier ones. An instance that is already gone is no error. Throws
+ * `upgrade_mismatch` before the upgrade has finished.
  */
 export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   const { record } = database;
@@ -156,8 +157,8 @@ export async function retireOld(database: HostedDatabase, upgradeId: string): Pr
 }
 
 /**
- * Restores the state before the upgrade or restore. Does nothing if the record does not know the upgrade or restore.
- * Throws `already_switched` after the point of no return.
+ * Restores the state before the upgrade or restore. Does nothing if the agent has no record of it. Throws
+ * `already_switched` after the point of no return.
  */
 export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   const { record } = database;

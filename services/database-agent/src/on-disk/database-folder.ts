@@ -53,8 +53,7 @@ const recordSchema = z.object({
        */
       are_writes_blocked: z.boolean(),
       /**
-       * When the offline path locked customers out; otherwise null. At the switch, the duration of the lock is computed
-       * from it.
+       * When the offline path locked customers out; otherwise null. The switch computes `writes_blocked_ms` from it.
        */
       blocked_at: z.iso.datetime().nullable(),
       writes_blocked_ms: z.number().nullable(),
@@ -100,7 +99,7 @@ export class DatabaseFolder {
     await mkdir(this.root, { recursive: true, mode: 0o711 });
   }
 
-  /** Reads the record; null if the folder has none and so is no database. */
+  /** Reads the record. Null if there is none: the folder then does not count as a database. */
   async read(): Promise<DatabaseRecord | null> {
     const text = await readIfThere(path.join(this.root, 'record.json'));
     return text === null ? null : recordSchema.parse(JSON.parse(text));

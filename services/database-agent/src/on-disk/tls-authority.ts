@@ -83,8 +83,8 @@ async function makeServer(
 }
 
 /**
- * Returns the stored certificate and its key, or makes and stores new ones if they are missing or not good. The
- * certificate is written last, so that a new one never exists without its key.
+ * Returns the stored certificate and its key. If one is missing, or `isGood` refuses the certificate, new ones are made
+ * and stored. The certificate is written last, so that a new one never exists without its key.
  */
 async function keepPair(
   folder: string,

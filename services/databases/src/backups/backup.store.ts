@@ -57,8 +57,9 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
 }
 
 /**
- * The times at which backups of the database were ordered since then, newest first, without those that failed. At most
- * `take` are given. The workflows are read, because the record of a backup may be deleted.
+ * The times after `since` at which backups of the database were requested on demand, newest first, and at most `take`
+ * of them. Failed backups are left out. The times are read from the workflows, because customers can delete the records
+ * of backups.
  */
 export async function listOrderTimes(tx: Reader, databaseId: string, since: Date, take: number): Promise<Date[]> {
   const rows = await tx.workflow.findMany({
@@ -83,8 +84,8 @@ export const countOnDemand = (tx: Reader, databaseId: string): Promise<number> =
   tx.databaseBackup.count({ where: { databaseId, kind: 'on_demand', status: { not: 'failed' } } });
 
 /**
- * Locks the backup until the transaction ends. Waits for the orders that make a database of this backup and are being
- * accepted, so that their workflows are visible afterwards.
+ * Locks the backup until the transaction ends. Waits for each transaction that holds {@link keepBackup} to create a
+ * database from the backup. The workflows of these creations are visible afterwards.
  */
 export async function lockBackup(tx: Tx, backupId: string): Promise<void> {
   await tx.$queryRaw`SELECT 1 FROM database_backups WHERE id = ${backupId}::uuid FOR UPDATE`;
@@ -98,7 +99,7 @@ export async function keepBackup(tx: Tx, { orgId, mode }: Owner, backupId: strin
     FOR KEY SHARE OF backup`;
 }
 
-/** The unfinished workflow that makes a database of the backup; null if there is none. */
+/** An unfinished workflow that creates a database from the backup; null if there is none. */
 export async function findCreation(
   sql: Sql,
   { orgId, mode }: Owner,

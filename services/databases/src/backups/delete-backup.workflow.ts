@@ -3,8 +3,8 @@ import { defineWorkflow, refOf } from '../context/context';
 import { backupPrefix } from '../providers/backup-storage';
 
 /**
- * Removes the archive of a backup, whose record the request has deleted. The step cannot be undone. The removal of what
- * is removed already is no error, so the step may be repeated.
+ * Removes the archive of a backup. The request has already deleted the backup's record. The step cannot be undone. It
+ * may be repeated, because a missing archive is no error.
  */
 export const deleteBackupWorkflow = defineWorkflow({
   kind: 'delete_database_backup',

@@ -80,16 +80,16 @@ const viewBackup = ({
 const dayMs = 24 * 3_600_000;
 
 /**
- * The reason why no backup of the database may be taken on demand now: it has as many as it may have at a time, or of
- * the last 24 hours. Failed backups do not count. Backups of databases do not expire, and those of all customers are on
- * one disk. The caller must hold the database's lock.
+ * The reason why no backup of the database may be taken on demand now; null if it may. The number of such backups is
+ * limited, as is the number within 24 hours, because backups of databases do not expire and those of all customers are
+ * on one disk. Failed backups do not count. The caller must hold the database's lock.
  */
 async function refuseByAllowance(tx: Tx, databaseId: string, now: Date): Promise<Refusal | null> {
   const used = await countOnDemand(tx, databaseId);
   if (used >= onDemandKeptMax) return { code: 'quota_exceeded', extra: { limit: onDemandKeptMax, used } };
   const since = new Date(now.getTime() - dayMs);
   const counted = await listOrderTimes(tx, databaseId, since, onDemandLimit);
-  // The next backup is allowed when this one is a day old.
+  // The oldest of the counted backups. The next one is allowed when it is a day old.
   const opens = counted[onDemandLimit - 1];
   if (opens === undefined) return null;
   const retryAfterSeconds = Math.max(1, Math.ceil((opens.getTime() - since.getTime()) / 1_000));
@@ -133,8 +133,8 @@ export const takeBackup = (context: HandlerContext) =>
 
 /**
  * Deletes the record of a backup at once, so that no request can choose the backup any more, and removes its archive by
- * a workflow. The workflow locks the database, so no workflow of the database reads the archive meanwhile. An order
- * that makes another database of the backup does not lock this one, and is looked for.
+ * a workflow. The workflow locks the database, so no other workflow on the database reads the archive meanwhile. A
+ * workflow that creates another database from the backup does not lock this database, so it is searched for.
  */
 export const deleteBackup = (context: HandlerContext) =>
   ({

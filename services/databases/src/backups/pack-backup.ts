@@ -31,9 +31,9 @@ export const neededBytes = (rawBytes: number): number => Math.ceil(rawBytes * ov
 
 /**
  * Describes the database. Throws `storage_full` if the disk of its machine, which databases of all customers share, has
- * no room for an instance with the content of this archive. The size of an archive that an earlier version of Drydock
- * packed is unknown: null in a record, absent in the output of a step. Such an archive passes. `alarm` is the alarm
- * with which the failure calls staff.
+ * no room for an instance with the content of this archive. An archive that an earlier version of Drydock packed
+ * passes, because its unpacked size is unknown: null in a record, absent in the output of a step. If `alarm` is given,
+ * the failure calls staff with this alarm.
  */
 export async function assertRoom(
   { provider }: WorkContext,
@@ -43,7 +43,7 @@ export async function assertRoom(
 ): Promise<HostedDatabase> {
   const hosted = await provider.describe(refOf(step), step.signal);
   if (hosted === null) throw fail('database_not_available', { internal: 'the host has no such database' });
-  // An earlier attempt of this workflow has made the instance, which may have taken the room already.
+  // If an earlier attempt of this workflow has made the instance, the instance may already take up the room.
   if (rawBytes == null || hosted.upgrade?.upgradeId === step.workflowId) return hosted;
   const [needed, { freeBytes }] = [neededBytes(rawBytes), hosted];
   if (freeBytes >= needed) return hosted;

@@ -107,9 +107,9 @@ export const getCatalogue = ({ provider }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getDatabaseCatalogueEndpoint>;
 
 /**
- * Asks the agent for the majors whose programs it has. Throws `dependency_unavailable` if the agent does not answer. In
- * two cases the list is empty and the agent is not asked: for Postgres, whose programs every agent has, and for a
- * version that is not in the catalogue.
+ * Asks the agent for the majors whose programs it has. Throws `dependency_unavailable` if the agent does not answer.
+ * The agent is not asked, and the list is empty, for Postgres, whose programs every agent has, and for a version that
+ * is not in the catalogue.
  */
 export async function majorsFor(
   { provider }: HandlerContext,

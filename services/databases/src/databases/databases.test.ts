@@ -418,7 +418,9 @@ describe('a database made from a backup', () => {
     expect((await createFrom(await backupOf())).json).toMatchObject({ status: 422, code });
   });
 
-  /** Orders a database of this size from a backup with so many unpacked bytes, of a database of the source's size. */
+  /**
+   * Creates a database of `size` from a backup of `rawBytes` unpacked bytes, whose database has the size `sourceSize`.
+   */
   const createSized = async (size: string, sourceSize: string, rawBytes: number | null) => {
     const caller = callerOf();
     const source = await givenDatabase(api, caller);

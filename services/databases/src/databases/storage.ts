@@ -9,7 +9,7 @@ import type { CountedStorage, DatabaseReader } from '../providers/database-provi
 import { databasePath } from './database.types';
 import { readDatabase } from './database-record';
 
-/** Shows how full the database is. All but the limit is null while the agent has not counted it. */
+/** Shows how full the database is. Until the agent has counted it, everything except the limit is null. */
 export const getDatabaseStorage = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -37,7 +37,8 @@ export const createDatabase = (context: HandlerContext) =>
       const { body, caller, now } = request;
       assertAllowed(refuseOrder(body, majors));
       const from = body.from?.backup_id;
-      // The lock comes first, because a backup that is being deleted has to look deleted afterwards.
+      // The lock waits for a deletion of the backup that is being accepted. The backup is read afterwards, so that a
+      // deleted one is not found.
       if (from !== undefined) await keepBackup(tx, ownerOf(caller), from);
       const origin = from === undefined ? null : await findBackupOf(tx, ownerOf(caller), from);
       const source = origin === null ? null : await findDatabase(tx, ownerOf(caller), origin.databaseId);

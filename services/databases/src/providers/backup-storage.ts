@@ -7,8 +7,8 @@ import type { DatabaseRef } from './database-provider';
  */
 export interface BackupStorage {
   /**
-   * The sink for the objects of an archive. An object is durable once the manifest, which is written last, has been
-   * written. An archive without a manifest does not count.
+   * The sink for the objects of an archive. The manifest is written last. Once it is written, all objects are durable.
+   * An archive without a manifest does not count.
    */
   sink(storageKey: string): ArchiveSink;
   /** The source of the objects of an archive. Reading a missing object rejects with ArchiveError `missing`. */
@@ -28,8 +28,8 @@ export const backupPrefix = (database: DatabaseRef, backupId: string): string =>
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){1,3}[a-z0-9][a-z0-9-]{0,63}$/;
 
 /**
- * Throws an Error if the text is not a storage key. Drydock makes all keys from ids. So this check only prevents that a
- * defect reads or writes outside the folder of backups.
+ * Throws an Error if the text is not a storage key. Drydock makes all keys from ids, so only a defect could lead
+ * outside the folder of backups.
  */
 export function assertStorageKey(key: string): void {
   if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);

@@ -133,8 +133,8 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
 
 /**
  * Turns a refusal into the failure of the step if repeating the step cannot help. Throws other errors unchanged, so the
- * step is repeated. `switched` is thrown unchanged too, and the callers handle it. `content` says whether refused
- * content could not be packed or could not be loaded.
+ * step is repeated. The refusal `switched` is thrown unchanged too, because the callers handle it. `content` is the
+ * reason that the customer gets for `content_refused`: the content could not be packed, or could not be loaded.
  */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {

@@ -156,7 +156,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
       { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() },
       call(2),
     );
-    // The proof concerns the backup, so later changes of the database do not matter.
+    // The backup is proven alone. So a role that it mentions may be gone from the database.
     await runSql(database, 'drop policy odd on shown', 'drop role "Odd ""name"');
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
     const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));

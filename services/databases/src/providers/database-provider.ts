@@ -146,7 +146,8 @@ export interface VerifiedRestore {
 
 /**
  * The result of the trial load of a backup's schema. `refused` has the first twenty statements that Postgres refused.
- * MySQL and MariaDB end a trial at the first refusal, with `content_refused`.
+ * In MySQL and MariaDB it is empty: the first refused table or sequence ends the trial with `content_refused`, and
+ * other refused objects are `findings`.
  */
 export interface TriedSchema {
   tables: number;
@@ -245,9 +246,9 @@ export interface DatabaseProvider extends DatabaseReader {
   destroy(database: DatabaseRef, call: FencedCall): Promise<void>;
 
   /**
-   * Packs the database as of one moment into an archive. By default it reads the serving instance, where reads and
-   * writes continue. If `replacedBy` names a restore, it reads the instance that this restore has replaced, which is
-   * possible between `cutover` and `finish`.
+   * Packs the database as of one moment into an archive. By default the serving instance is read, where reads and
+   * writes continue. If `replacedBy` names a restore, the instance that this restore has replaced is read instead. That
+   * is possible between `cutover` and `finish`.
    */
   pack(
     database: DatabaseRef,
@@ -258,7 +259,8 @@ export interface DatabaseProvider extends DatabaseReader {
   /**
    * Proves that an archive can be restored: loads it into a scratch instance of this major, compares the row counts
    * (MySQL and MariaDB: checksums), reads a row back over TLS as an ordinary client, and removes the instance. Rejects
-   * with DatabaseProviderError `archive_refused` if the archive is not the expected archive, or with `no_space`.
+   * with DatabaseProviderError `archive_refused` if the archive is not the expected archive, `content_refused` if the
+   * engine refuses an object or a row, or `no_space`.
    */
   verifyRestore(
     database: DatabaseRef,
@@ -269,7 +271,7 @@ export interface DatabaseProvider extends DatabaseReader {
 
   /**
    * Loads the schema of an archive without any row into a scratch instance of this major, and removes the instance.
-   * Rejects as `verifyRestore` does, or with `content_refused`.
+   * Rejects as `verifyRestore` does.
    */
   trySchema(
     database: DatabaseRef,
@@ -306,7 +308,7 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * On the `logical` path, waits until the target has nearly every change of the old instance. An upgrade must repeat
+   * On the `logical` path, waits until the target is less than a second behind the old instance. An upgrade must repeat
    * this call right before `cutover`.
    */
   catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;

@@ -29,8 +29,8 @@ interface RestoreFacts {
   /** The free bytes on the database's machine; null if the agent does not answer. */
   freeBytes: number | null;
   /**
-   * The finding that tells why the trial load recorded no proof. Null if it recorded a proof, or if no trial was
-   * needed.
+   * The finding that tells why there is no proof of the backup. Null if a trial load recorded a proof, or if no trial
+   * was needed.
    */
   trial: Finding | null;
   now: Date;

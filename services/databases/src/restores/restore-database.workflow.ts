@@ -61,8 +61,9 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
- * Packs the replaced instance, which runs until `finish`. If it no longer runs, looks in the storage for the archive
- * that an earlier attempt has packed and whose record was lost. Resolves with null if there is none.
+ * Packs the replaced instance, which runs until `finish`. If the instance no longer runs, searches the storage for an
+ * archive of it, which an earlier attempt may have packed and whose record was lost. Resolves with null if there is
+ * none.
  */
 async function packReplaced(
   context: WorkContext,
@@ -128,7 +129,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       };
     },
     commit: async (tx, step, { at, loadFindings }) => {
-      // If the switch was made but never recorded, the time of the load is unknown, so no proof is recorded.
+      // If the database had already switched, this attempt has loaded nothing, so there is no proof to record.
       if (at === null) return;
       const proof = {
         of: 'content' as const,

@@ -38,8 +38,8 @@ interface Origin {
  * made. A backup can be loaded into its own major or a newer one of the same flavour.
  *
  * The unpacked bytes are only an estimate of what the content takes on disk: indexes come on top, and the engine may
- * compress values. So a size is too small only if the unpacked content alone is more than its storage, and never if
- * the source had no more storage itself, because the source has held the content.
+ * compress values. A size is refused as too small only if it has less storage than the source, and less than the
+ * unpacked content. A size with at least the storage of the source is enough, because the source has held the content.
  */
 export function refuseOrigin(
   { backup, sourceGb }: Origin,

@@ -20,13 +20,13 @@ import { definitely } from '../providers/database-errors';
 
 const trialSeconds = 60;
 /**
- * How long a preflight waits for a trial, in milliseconds. A trial that a worker has begun by then continues, and the
- * next preflight waits for it or shows its result. A trial that no worker has begun is cancelled.
+ * How long a preflight waits for a trial, in milliseconds. If a worker has begun the trial by then, the trial
+ * continues, and the next preflight waits for it or shows its result. Otherwise the trial is cancelled.
  */
 const waitMs = 12_000;
 /**
- * For how long the refusals of a trial are shown without a new trial, in milliseconds. After that time a role or an
- * extension that was missing may exist.
+ * For how long the refusals of a trial are shown without a new trial, in milliseconds. A later trial may succeed, for
+ * example because a missing role or extension has been added.
  */
 const failureKeptMs = 3_600_000;
 

@@ -6,8 +6,8 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * After this many failures the step `cutover` gives up, and the workflow is undone with a reason. After the fifth one,
- * the usual last, the workflow would wait for staff instead.
+ * After this many failures the step `cutover` gives up, and the workflow is undone with a reason. It must be fewer than
+ * the default of five for every step, after which the workflow would wait for staff instead.
  */
 const attemptsMax = 4;
 
@@ -47,9 +47,9 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Runs `prepare`, then switches. After a permanent refusal, or after `attemptsMax` failures, the workflow is undone
- * with the code `takenBack`, because the old instance still serves and nothing is lost. Once the pointer has moved, the
- * workflow can only be completed.
+ * Runs `prepare`, then switches. If that is refused for good, or has failed `attemptsMax` times, and the pointer has
+ * not moved, the workflow is undone with the code `takenBack`: the old instance still serves, so nothing is lost. Once
+ * the pointer has moved, the workflow can only be completed.
  */
 export async function cutOver(
   context: WorkContext,
@@ -67,7 +67,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.failures + 1 < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // An upgrade that the agent does not know was already undone, and the record of its end was lost.
+    // If the agent does not know the upgrade, the upgrade was already undone, and the record of its end was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

@@ -108,8 +108,8 @@ async function beginEnd(
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {
-      // The id of the upgrade or restore, which only the agent knows. If the upgrade is already over, the agent has no
-      // id of it, and any id will do.
+      // Only the agent knows the id of the upgrade or restore. If the agent has none under way, only the version on
+      // record is wrong. Any id will do then, because the agent has nothing to end.
       workflowId: upgrade?.upgradeId ?? uuidv7(),
       orgId,
       mode,

@@ -51,8 +51,8 @@ interface UpgradeFacts {
   managed: ManagedDatabase;
   target: string;
   /**
-   * The plan of the upgrade. Null if the upgrade is refused for any reason but `never_backed_up`, or if the database
-   * has no instance.
+   * The plan of the upgrade. Null if the upgrade is refused, except for `never_backed_up`, or if the database has no
+   * instance.
    */
   plan: UpgradePlan | null;
   /** The newest completed backup. */
@@ -132,8 +132,8 @@ async function planOf(
 /** Accepts an upgrade of the database to a newer major. {@link upgradeDatabaseWorkflow} carries it out. */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
-    // The engine is known only once the row is locked. With `mysql`, the agent is asked about versions of MySQL and
-    // MariaDB. It is not asked about versions of Postgres, whose programs every agent has.
+    // The database's engine is known only once its row is locked, so the version decides. With `mysql` here, the agent
+    // is asked for versions of MySQL and MariaDB, and not for versions of Postgres, whose programs every agent has.
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
     execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;

@@ -98,7 +98,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const { provider, database, slowMs } = context;
       const managed = await findDatabase(database.pool, step, step.subject.id);
       if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
-      // After the switch the agent does nothing more in the stages that depend on the path, so any path will do.
+      // After the switch the stages that depend on the path do nothing, so any path will do.
       if (await hasSwitched(context, step)) return { path: 'offline' as const, failsUpgrade: false };
       const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
       if (findings.some(({ level }) => level === 'ERROR'))
@@ -112,8 +112,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // After a switch the serving instance has the new version. A backup of the old version then exists only if an
-    // earlier run of this step has written it.
+    // After a switch the serving instance has the new version and cannot be packed as the old one. A backup of the old
+    // version then exists only if an earlier run of this step has written it.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step))
         ? findWritten(context, step, step.input.backupId)
@@ -150,7 +150,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     run: async (step, context) => {
       if (await hasSwitched(context, step)) return;
       await endForgotten(context, step);
-      // The precheck knows only the size on disk, which compression makes smaller than what the copy writes.
+      // The precheck knows only the size on disk. If the values are compressed there, the copy may need more room.
       const archive = step.outputs.back_up;
       if (archive !== null) await assertRoom(context, step, archive);
       await definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step)));

@@ -36,8 +36,8 @@ import {
 } from './mysql-session';
 
 /**
- * The largest values of the settings that a session may change for itself, in bytes. They limit the memory that one
- * session can take from the machine.
+ * Upper limits, in bytes, of settings that a session may change for itself. They limit the memory that one session can
+ * take from the machine.
  */
 const sessionMaxima = {
   'maximum-sort-buffer-size': 64 * 2 ** 20,
@@ -121,7 +121,7 @@ async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwit
 /**
  * Opens a cutover. For a restore as for an upgrade, the cutover copies the customer's login from the old instance to
  * the target, and gives the customer every right on its database there. If the new instance is above its limit, the
- * next check of the disk takes rights again.
+ * next check of its disk takes some rights away again.
  */
 async function openCutover(moving: Moving): Promise<Cutover> {
   const { oldUrl, targetUrl, databaseName, username } = moving;

@@ -224,8 +224,9 @@ async function readOneRow(
 }
 
 /**
- * Loads only the schema into a scratch server. If the server refuses a part, the trial ends with `content_refused`. A
- * preflight waits for the trial, so the trial must not last longer for a larger database.
+ * Loads only the schema into a scratch server. The trial ends with `content_refused` at the first table or sequence
+ * that the server refuses; other refused objects are findings. No row is loaded, because a preflight waits for the
+ * trial.
  */
 function tryDump({ server, ...setup }: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
   return withArchives(context, async (archives) => {

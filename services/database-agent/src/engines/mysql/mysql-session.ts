@@ -119,8 +119,8 @@ export async function makeMysqlDatabase(
 }
 
 /**
- * Gives the owner every right on its database. The rights that a dump or the old instance of an upgrade has may be
- * those above the limit of the disk space.
+ * Gives the owner every right on its database. Some rights may be missing, because a database above the limit of its
+ * disk space was dumped or upgraded.
  */
 export const giveAllRights = (server: MysqlSession, owner: Owner): Promise<void> => server.run(grantAll(owner));
 
@@ -134,9 +134,9 @@ const countSchema = z.object({ n: z.coerce.number() });
 const limitSchema = z.object({ rightsTaken: z.coerce.boolean(), eventsOff: z.coerce.boolean() });
 
 /**
- * Whether the limit of {@link keepMysqlReadOnly} is in force; null if only a part of it is. A dump above the limit has
- * the rights that are left there, and the agent turns events on or off whenever it lets the customer in or keeps it
- * out.
+ * Whether the limit of {@link keepMysqlReadOnly} is in force; null if only a part of it is. The parts can differ for
+ * two reasons: a dump that was taken above the limit brings the reduced rights with it, and the agent turns events on
+ * or off whenever it lets the customer in or keeps the customer out.
  */
 export async function isMysqlReadOnly(adminUrl: string, owner: Owner): Promise<boolean | null> {
   const { rightsTaken, eventsOff } = await withMysql(adminUrl, (server) => readLimit(server, owner));
@@ -157,8 +157,8 @@ async function readLimit(
 
 /**
  * Takes the rights to fill the database from the customer and stops the customer's scheduled events, or gives the
- * rights back and starts the events again. Resolves with whether earlier sessions have other rights than new ones. A
- * new database only has its events started, and its first sessions go on.
+ * rights back and starts the events again. Resolves with whether earlier sessions may have other rights than new ones.
+ * That is false if rights are given back that were never taken, as in a new database, whose first sessions so go on.
  */
 export async function keepMysqlReadOnly(adminUrl: string, owner: Owner, isOn: boolean): Promise<boolean> {
   const revoke = `revoke ${fillingRights} on ${onlyDatabase(owner.databaseName)}.* from ${customerOf(owner.username)}`;

@@ -75,8 +75,8 @@ export const isReadOnly = (adminUrl: string): Promise<boolean> =>
   withServer(adminUrl, async (client) => (await client.query(readOnlySql)).rowCount === 1);
 
 /**
- * Makes new sessions read-only by default, or resets that default. The setting is for all roles of the server, so that
- * no backup and no upgrade copies it with the customer's own settings. The platform's sessions set their own value.
+ * Makes new sessions read-only by default, or resets that default. It is a setting of the server for all roles, and not
+ * of the customer's database or role, whose settings backups and upgrades copy. The platform's sessions override it.
  */
 export const keepReadOnly = (adminUrl: string, isOn: boolean): Promise<void> =>
   withServer(adminUrl, async (client) => {

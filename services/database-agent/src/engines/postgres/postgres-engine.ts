@@ -89,8 +89,8 @@ class PostgresSnapshot implements SnapshotSession {
   }
 
   /**
-   * Opens the session of the snapshot. Its stage has a tag and an application name of its own, because a later stage
-   * removes the roles and sessions that earlier stages left under the usual names.
+   * Opens the session of the snapshot. Its stage has a tag and an application name of its own. Under the usual names,
+   * the next stage would remove its role and end its session as leftovers.
    */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
