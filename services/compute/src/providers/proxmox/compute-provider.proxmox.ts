@@ -23,7 +23,7 @@ import {
   type VmSize,
 } from './proxmox-find';
 import { findVm, listTasks, proxmoxReader, refusalIn } from './proxmox-reader';
-import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
+import { configSchema, dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
 
 /** A node lists a task as soon as the task's process exists, so 30 seconds are ample. */
 const lostAnswerSecondsUsual = 30;
@@ -131,19 +131,42 @@ async function sendStart(
   if (size === undefined) throw new ComputeError('order_refused', `the size ${order.spec} is not configured any more`);
   // The comparison is in bytes, because the provider's G is 2^30 bytes. `diskGb` is rounded, so 10^7 bytes are ignored.
   if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7) await growDisk({ api, reader }, vm, size, signal);
-  const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
-  await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
+  const settings = {
+    ...{ cores: String(size.cores), memory: String(size.memoryMb) },
+    ...(await signInOf(api, vm, order.sshKeys ?? [], signal)),
+  };
+  await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(settings) }, kind, z.unknown(), signal);
   const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
   return { actionId: upid, machineId, snapshotId: null };
 }
 
-/** How often one call of `growDisk` reads the task, half a second apart. A longer resize needs another call. */
+/**
+ * The settings with which cloud-init lets the keys sign in as root. The provider wants the keys URL-encoded within the
+ * form. A VM without a drive of cloud-init would ignore them, so its order is refused.
+ */
+async function signInOf(
+  api: ProviderApi,
+  vm: Resource,
+  sshKeys: readonly string[],
+  signal?: AbortSignal,
+): Promise<Record<string, string>> {
+  if (sshKeys.length === 0) return {};
+  const config = await api.read(vmPath(vm, 'config'), [], dataOf(configSchema), signal);
+  if (config === null) throw new ComputeError('machine_not_found', `no VM ${vm.vmid}`);
+  if (!Object.values(config).some((value) => typeof value === 'string' && cloudInitDrive.test(value)))
+    throw new ComputeError('order_refused', `VM ${vm.vmid} has no drive of cloud-init, which its template lacks`);
+  return { ciuser: 'root', sshkeys: encodeURIComponent(sshKeys.join('\n')) };
+}
+
+/** A disk of a VM's configuration, such as `local-lvm:vm-9000-cloudinit,media=cdrom`. */
+const cloudInitDrive = /^[^,]+[:/-]cloudinit\b[^,]*,(?:.*,)?media=cdrom/;
+
+/** The number of reads of a resize within one call, half a second apart. A longer resize needs another call. */
 const resizeReadsMax = 10;
 
 /**
  * Grows the first disk, and returns once it has grown. Proxmox VE 8 answers with a task, version 7 with null once the
- * disk has grown. If the task of an earlier call still runs, that task is followed. If that task has failed for another
- * reason than a lock, no new task is begun.
+ * disk has grown. A task of an earlier call is followed, and not begun again.
  *
  * @throws ComputeError `locked` while the disk still grows, `rejected` if it cannot grow. The VM is not started then
  */
