@@ -158,8 +158,8 @@ export const orderComputeServer = endpoint({
         .max(10)
         .optional()
         .describe(
-          'Up to 10 public keys of OpenSSH that may sign in as login_user. Left out: nobody can sign in at a provider ' +
-            'that gives the machine a random password.',
+          'Up to 10 public keys of OpenSSH that may sign in as login_user. Left out: nobody can sign in at a ' +
+            'provider that gives the machine a random password.',
         ),
       metadata: metadataChangeSchema
         .optional()

@@ -170,8 +170,7 @@ export interface CreatedBetween {
 }
 
 /** The types of OpenSSH's public keys, as OpenSSH writes them. */
-const sshKeyTypes =
-  /^(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)$/;
+const sshKeyTypes = /^(?:ssh-rsa|(?:sk-)?(?:ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521))(?:@openssh\.com)?)$/;
 
 /** Whether the text is `TYPE DATA [COMMENT]`, and the data is a key of that type (RFC 4253, 6.6). */
 function isSshKey(line: string): boolean {
